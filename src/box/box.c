@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/box.h"
+
+#include "box/breakable.h"
+#include "sys/mnt.h"
+#include "sys/proc.h"
+#include "sys/sock.h"
+
+#include <sched.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+/* The agent and what the kernel keeps for the box, beside the commands' own memory. */
+#define AGENT_MEMORY (UINT64_C(24) << 20)
+#define AGENT_PIDS 16
+
+uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes)
+{
+	/*
+	 * Files of a box live in memory and the kernel charges them to whoever writes them, so the cap
+	 * that it enforces is for both together. Whoever runs the command watches that memory alone
+	 * stays within its limit; see docs/ARCHITECTURE.md, "Memory and disk".
+	 */
+	return memory_bytes + disk_bytes;
+}
+
+static uint64_t namespaces(void)
+{
+	uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
+
+	if (control_on("net"))
+		flags |= CLONE_NEWNET;
+	if (control_on("ipc"))
+		flags |= CLONE_NEWIPC;
+	if (control_on("uts"))
+		flags |= CLONE_NEWUTS;
+	return flags;
+}
+
+/* A read-only view of a layer in which the owners on disk are the box's own ids. */
+static int idmapped_layer(const char *path, int userns_fd)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			    MOUNT_ATTR_IDMAP,
+		.userns_fd = (uint64_t)userns_fd,
+	};
+	_cleanup_(fd_closep) int fd = mnt_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = mnt_setattr(fd, 0, &attr);
+	return r < 0 ? r : take_fd(&fd);
+}
+
+/* Makes the idmapped layers. Only root can; a kernel or file system that cannot says so. */
+static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYERS_MAX])
+{
+	_cleanup_(fd_closep) int userns_fd = -EBADF;
+	char path[40];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (userns_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < s->n_layers; i++) {
+		ret_fds[i] = idmapped_layer(s->layer_path[i], userns_fd);
+		if (ret_fds[i] < 0) {
+			int r = ret_fds[i];
+
+			while (i > 0)
+				fd_close(ret_fds[--i]);
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* The parent's half of the set-up: ids, cgroups and layers, then the word to go, then the report. */
+static int guide_child(struct box *b, const struct setup *s, int sock, struct fail *fail)
+{
+	int layers[SETUP_LAYERS_MAX] = { -EBADF, -EBADF };
+	struct iovec part = { .iov_base = (char[]){ "g" }, .iov_len = 1 };
+	size_t n_fds = 1;
+	ssize_t n;
+	int r;
+
+	r = cgroup_box_attach(&b->cgroup, b->pid);
+	if (r < 0)
+		return fail_set(fail, -r, "cgroups", "cannot put the box into its cgroup: %s",
+				strerror(-r));
+	r = ids_map(&b->ids, b->pid, fail);
+	if (r < 0)
+		return r;
+	if (s->layers_follow) {
+		r = open_layers(s, b->pid, layers);
+		if (r < 0)
+			return fail_set(fail, -r, "layers",
+					"cannot map the owners of %s's files into the box: %s",
+					s->layer_path[0], strerror(-r));
+	}
+	r = sock_send(sock, &part, 1, layers, s->layers_follow ? s->n_layers : 0);
+	for (size_t i = 0; i < SETUP_LAYERS_MAX; i++)
+		fd_close(layers[i]);
+	if (r < 0)
+		return fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r));
+
+	n = sock_recv(sock, &b->report, sizeof(b->report), &b->scratch_fd, &n_fds);
+	if (n != (ssize_t)sizeof(b->report))
+		return fail_set(fail, EIO, "set-up", "the box died while it was set up");
+	if (b->report.step != SETUP_DONE || n_fds != 1)
+		return fail_set(fail, b->report.err ? b->report.err : EIO,
+				setup_step_text(b->report.step), "cannot %s: %s",
+				setup_step_text(b->report.step), strerror(b->report.err));
+	return 0;
+}
+
+static int start_child(struct box *b, const struct setup *s, struct fail *fail)
+{
+	int control[2], setup_pair[2], r;
+	struct setup child = *s;
+
+	r = sock_pair(control);
+	if (r < 0)
+		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
+	r = sock_pair(setup_pair);
+	if (r < 0) {
+		fd_close(control[0]);
+		fd_close(control[1]);
+		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
+	}
+	child.control_fd = control[1];
+	b->pid = proc_clone(namespaces(), b->cgroup.clone_fd, &b->pidfd);
+	if (b->pid == 0) {
+		/* Only the parent may hold its ends, or we could not see it go. */
+		fd_close(control[0]);
+		fd_close(setup_pair[0]);
+		setup_child(&child, setup_pair[1]);
+	}
+	fd_close(control[1]);
+	fd_close(setup_pair[1]);
+	b->control_fd = control[0];
+	if (b->pid < 0)
+		r = fail_set(fail, -b->pid, "clone3", "cannot make namespaces: %s%s",
+			     strerror(-b->pid),
+			     b->pid == -EPERM || b->pid == -ENOSPC ?
+				     " (see 'glovebox doctor')" :
+				     "");
+	else
+		r = guide_child(b, s, setup_pair[0], fail);
+	fd_close(setup_pair[0]);
+	return r;
+}
+
+int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
+	       struct box *ret, struct fail *fail)
+{
+	const struct cgroup_limits cap = {
+		.memory_bytes = control_on("memory") ?
+					box_memory_cap(limits->memory_bytes, limits->disk_bytes) +
+						AGENT_MEMORY :
+					0,
+		.pids = control_on("pids") ? limits->pids + AGENT_PIDS : 0,
+	};
+	struct box b = BOX_INIT;
+	struct setup s = {
+		.layer_path = { t->root, t->usr },
+		.n_layers = t->usr ? 2 : 1,
+		.disk_bytes = limits->disk_bytes,
+		.files_max = limits->files,
+		.agent_fd = h->agent_fd,
+	};
+	char name[32];
+	int r = ids_take(&h->ids, &b.ids, fail);
+
+	if (r < 0)
+		return r;
+	b.disk_bytes = limits->disk_bytes;
+	s.single_id = b.ids.kind == IDS_SINGLE;
+	s.layers_follow = b.ids.kind == IDS_RANGE && control_on("idmap");
+	(void)snprintf(name, sizeof(name), "box-%u", b.ids.number);
+	r = cgroup_box_create(&h->cgroups, name, &cap, &b.cgroup);
+	if (r < 0)
+		r = fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s", strerror(-r));
+	else
+		r = start_child(&b, &s, fail);
+	if (r < 0) {
+		box_destroy(&b);
+		return r;
+	}
+	*ret = b;
+	return 0;
+}
+
+void box_destroy(struct box *b)
+{
+	if (b->pid > 0) {
+		siginfo_t info;
+
+		/* Killing pid 1 of a pid namespace kills everybody in it; the second is a belt for a
+		 * child that has not got that far. */
+		(void)proc_kill(b->pidfd, SIGKILL);
+		(void)cgroup_box_kill(&b->cgroup);
+		while (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED) < 0 && errno == EINTR)
+			;
+	}
+	b->pid = 0;
+	fd_closep(&b->pidfd);
+	fd_closep(&b->control_fd);
+	fd_closep(&b->scratch_fd);
+	if (b->cgroup.name[0])
+		(void)cgroup_box_remove(&b->cgroup);
+	/* Last: from here on the number and its user ids are somebody else's. */
+	ids_release(&b->ids);
+}
+
+int box_disk_usage(const struct box *b, struct box_disk *ret)
+{
+	struct statfs fs;
+
+	if (fstatfs(b->scratch_fd, &fs) < 0)
+		return -errno;
+	*ret = (struct box_disk){
+		.used_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize,
+		.free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize,
+		.free_files = fs.f_ffree,
+	};
+	return 0;
+}
+
+int box_io_bytes(const struct box *b, uint64_t *ret_read, uint64_t *ret_written)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+	char path[32], text[512];
+	unsigned long long rchar, wchar;
+	ssize_t n;
+
+	/* pid 1 inherits the counters of everything it has reaped. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/io", b->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return n < 0 ? -errno : -EIO;
+	text[n] = '\0';
+	if (sscanf(text, "rchar: %llu wchar: %llu", &rchar, &wchar) != 2)
+		return -EIO;
+	*ret_read = rchar;
+	*ret_written = wchar;
+	return 0;
+}

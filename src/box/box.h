@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A box: sealed namespaces with an agent inside, and the handles by which it is driven and ended. Its
+ * identity on this side is descriptors (pidfd, control socket, cgroups), never something it says.
+ */
+#pragma once
+
+#include "base/fail.h"
+#include "box/ids.h"
+#include "box/setup.h"
+#include "sys/cgroup.h"
+
+#include <sys/types.h>
+
+/* What boxes need of this machine, found once. */
+struct box_host {
+	struct cgroup_host cgroups;
+	struct ids_host ids;
+	int agent_fd; /* the agent's image: a sealed memfd */
+};
+
+struct box_template {
+	const char *root; /* directory: the lower layer of / */
+	const char *usr;  /* directory for /usr, or NULL when root has its own */
+};
+
+struct box_limits {
+	uint64_t memory_bytes; /* of commands; the files they write are counted by disk_bytes */
+	uint64_t disk_bytes;
+	uint64_t files;
+	uint32_t pids;
+	uint32_t cpu_milli;
+};
+
+struct box {
+	struct ids ids;
+	struct cgroup_box cgroup;
+	pid_t pid; /* of the agent; valid until box_destroy() reaps it */
+	int pidfd;
+	int control_fd;
+	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */
+	uint64_t disk_bytes;
+	bool idmapped;
+	struct setup_report report;
+};
+
+#define BOX_HOST_INIT { .ids = IDS_HOST_INIT, .agent_fd = -EBADF }
+#define BOX_INIT                                                                                   \
+	{                                                                                          \
+		.ids = IDS_INIT, .cgroup = CGROUP_BOX_INIT, .pidfd = -EBADF, .control_fd = -EBADF, \
+		.scratch_fd = -EBADF,                                                              \
+	}
+
+/* Opens what boxes need and removes what boxes of dead processes left behind. */
+_must_check_ int box_host_open(struct box_host *ret, struct fail *fail);
+void box_host_close(struct box_host *h);
+
+/* Builds a box. limits is what everything in it together may use. On failure nothing is left. */
+_must_check_ int box_create(struct box_host *h, const struct box_template *t,
+			    const struct box_limits *limits, struct box *ret, struct fail *fail);
+
+/* Ends everything in it, waits for the end, removes every trace. Safe on BOX_INIT. */
+void box_destroy(struct box *b);
+
+/* A command in a box. */
+struct box_command {
+	const char *const *argv;
+	const char *const *env;
+	const char *cwd;
+	uint64_t memory_bytes;
+	uint64_t cpu_time_us; /* backs up the cgroup's counter where there is no cgroup */
+	uint32_t pids;
+	uint32_t cpu_milli;
+	bool with_stdin;
+};
+
+struct box_exec {
+	int sock; /* the operation: WIRE_IN to it, WIRE_STARTED, _OUT, _ERR, _EXIT from it */
+	struct cgroup_exec cgroup;
+};
+
+#define BOX_EXEC_INIT { .sock = -EBADF, .cgroup = CGROUP_EXEC_INIT }
+
+_must_check_ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret,
+			  struct fail *fail);
+void box_exec_close(struct box_exec *e);
+
+/* Starts a file transfer (WIRE_PUT or WIRE_GET) with a directory of the box as its root: a socket. */
+_must_check_ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail);
+
+/* The limits given to a command are the kernel's for memory and files together. */
+uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes);
+
+struct box_disk {
+	uint64_t used_bytes;
+	uint64_t free_bytes;
+	uint64_t free_files;
+};
+_must_check_ int box_disk_usage(const struct box *b, struct box_disk *ret);
+
+/* Bytes that everything reaped in the box so far has read and written. */
+_must_check_ int box_io_bytes(const struct box *b, uint64_t *ret_read, uint64_t *ret_written);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations in a box: the host's side of starting a command or a file transfer. */
+#include "box/box.h"
+
+#include "box/breakable.h"
+#include "sys/sock.h"
+#include "wire/wire.h"
+
+#define NOFILE_MAX 4096
+#define OOM_SCORE_PAYLOAD 800
+
+static int send_strings(int sock, enum wire_type type, const char *const *strings)
+{
+	for (size_t i = 0; strings && strings[i]; i++) {
+		int r = wire_send(sock, type, strings[i], strlen(strings[i]));
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int send_command(int sock, const struct box_command *c)
+{
+	int r = wire_send(sock, WIRE_CWD, c->cwd, strlen(c->cwd));
+
+	if (r == 0)
+		r = send_strings(sock, WIRE_ARG, c->argv);
+	if (r == 0)
+		r = send_strings(sock, WIRE_ENV, c->env);
+	return r < 0 ? r : wire_send(sock, WIRE_GO, NULL, 0);
+}
+
+/* Without cgroups the per-process limits are all there is; with them they are a second lock. */
+static struct wire_exec exec_request(const struct box *b, const struct box_command *c)
+{
+	unsigned features = b->cgroup.host ? b->cgroup.host->features : 0;
+	struct wire_exec q = {
+		.uid = IDS_BOX_USER,
+		.gid = IDS_BOX_USER,
+		.flags = WIRE_EXEC_ALONE | (c->with_stdin ? WIRE_EXEC_STDIN : 0),
+		.oom_score_adj = OOM_SCORE_PAYLOAD,
+		.fsize_max = b->disk_bytes,
+		.nofile_max = NOFILE_MAX,
+	};
+
+	if (!(features & CGROUP_MEMORY))
+		q.as_max = c->memory_bytes;
+	if (!(features & CGROUP_PIDS))
+		q.nproc_max = c->pids;
+	if (!(features & CGROUP_CPUACCT))
+		q.cpu_max_s = (c->cpu_time_us + 999999) / 1000000;
+	return q;
+}
+
+int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, struct fail *fail)
+{
+	const struct cgroup_limits limits = {
+		.memory_bytes =
+			control_on("memory") ? box_memory_cap(c->memory_bytes, b->disk_bytes) : 0,
+		.pids = control_on("pids") ? c->pids : 0,
+		.cpu_milli = control_on("cpu") ? c->cpu_milli : 0,
+	};
+	struct wire_exec request = exec_request(b, c);
+	struct box_exec e = BOX_EXEC_INIT;
+	int fds[1 + CGROUP_HIER_MAX], pair[2], r;
+	size_t n_fds = 1;
+
+	r = cgroup_exec_create(&b->cgroup, &limits, &e.cgroup);
+	if (r < 0)
+		return fail_set(fail, -r, "cgroups", "cannot make the command's cgroup: %s",
+				strerror(-r));
+	r = sock_pair(pair);
+	if (r < 0) {
+		cgroup_exec_close(&e.cgroup);
+		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
+	}
+	fds[0] = pair[1];
+	for (size_t i = 0; i < e.cgroup.n_join; i++)
+		fds[n_fds++] = e.cgroup.join_fd[i];
+	r = wire_send_fds(b->control_fd, WIRE_EXEC, &request, sizeof(request), fds, n_fds);
+	fd_close(pair[1]);
+	e.sock = pair[0];
+	if (r == 0)
+		r = send_command(e.sock, c);
+	if (r < 0) {
+		box_exec_close(&e);
+		return fail_set(fail, -r, "agent", r == -EMSGSIZE ?
+			"an argument or variable is larger than 64 KiB" :
+			"the box's agent does not answer (%s)", strerror(-r));
+	}
+	*ret = e;
+	return 0;
+}
+
+void box_exec_close(struct box_exec *e)
+{
+	fd_closep(&e->sock);
+	cgroup_exec_close(&e->cgroup);
+}
+
+int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail)
+{
+	const struct wire_files request = { .uid = IDS_BOX_USER, .gid = IDS_BOX_USER };
+	int pair[2], r = sock_pair(pair);
+
+	if (r < 0)
+		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
+	r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request), &pair[1],
+			  1);
+	fd_close(pair[1]);
+	if (r == 0)
+		r = wire_send(pair[0], WIRE_ROOT, root, strlen(root));
+	if (r < 0) {
+		fd_close(pair[0]);
+		return fail_set(fail, -r, "agent", "the box's agent does not answer: %s",
+				strerror(-r));
+	}
+	return pair[0];
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What boxes need of this machine: cgroups, user ids, the agent's image, and a clean start. */
+#include "box/box.h"
+
+#include "base/parse.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+#ifndef F_SEAL_EXEC
+#define F_SEAL_EXEC 0x0020
+#endif
+
+extern const unsigned char agent_image[], agent_image_end[];
+
+/*
+ * PR-07, FD-10: the agent runs from memory that nobody can write any more, so what happens to its
+ * /proc/1/exe can never reach a file of the host or another box.
+ */
+static int make_agent(void)
+{
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	size_t size = (size_t)(agent_image_end - agent_image);
+	_cleanup_(fd_closep) int fd = -EBADF;
+
+	fd = memfd_create("glovebox-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd was executable */
+		fd = memfd_create("glovebox-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, agent_image, size) != (ssize_t)size)
+		return -EIO;
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
+/* "box-17" is a leftover when nobody alive has number 17. */
+static bool is_stale(const char *name, void *arg)
+{
+	struct ids_host *ids = arg;
+	uint64_t number;
+
+	if (strncmp(name, "box-", 4) != 0 || parse_u64(name + 4, &number) < 0 ||
+	    number >= ids->slots.count)
+		return false;
+	return ids_stale(ids, (uint32_t)number);
+}
+
+int box_host_open(struct box_host *ret, struct fail *fail)
+{
+	struct box_host h = BOX_HOST_INIT;
+	int r = ids_host_open(&h.ids, fail);
+
+	if (r < 0)
+		return r;
+	r = cgroup_host_open(&h.cgroups);
+	if (r < 0) {
+		ids_host_close(&h.ids);
+		return fail_set(fail, -r, "cgroups", "cannot use cgroups: %s", strerror(-r));
+	}
+	h.agent_fd = make_agent();
+	if (h.agent_fd < 0) {
+		r = h.agent_fd;
+		box_host_close(&h);
+		return fail_set(fail, -r, "agent",
+				"cannot make the agent's memory file: %s%s", strerror(-r),
+				r == -EACCES ? " (sysctl vm.memfd_noexec forbids it)" : "");
+	}
+	(void)cgroup_reap(&h.cgroups, is_stale, &h.ids);
+	*ret = h;
+	return 0;
+}
+
+void box_host_close(struct box_host *h)
+{
+	cgroup_host_close(&h->cgroups);
+	ids_host_close(&h->ids);
+	fd_closep(&h->agent_fd);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which host user ids a box gets, and the number that makes it unique on this machine. */
+#pragma once
+
+#include "base/fail.h"
+#include "sys/slot.h"
+
+#include <sys/types.h>
+
+enum ids_kind {
+	IDS_RANGE,  /* root: 65,536 ids that nobody else has */
+	IDS_SUBIDS, /* ordinary user with /etc/subuid: 1,024 of his, through newuidmap */
+	IDS_SINGLE, /* ordinary user without: his own id only; agent and payload share it */
+};
+
+/* Who is in a box. Where one id is mapped there is no box root. */
+#define IDS_BOX_USER 1000u
+
+struct ids_host {
+	enum ids_kind kind;
+	struct slots slots;
+	uint32_t uid_base;
+	uint32_t gid_base;
+	char why_single[96]; /* for people, when kind is IDS_SINGLE */
+};
+
+struct ids {
+	enum ids_kind kind;
+	uint32_t number;
+	int lock_fd;
+	uint32_t uid_base; /* of this box */
+	uint32_t gid_base;
+};
+
+#define IDS_HOST_INIT { .slots = SLOTS_INIT }
+#define IDS_INIT { .lock_fd = -EBADF }
+
+/* Finds out what this user may map and opens the lock file. */
+_must_check_ int ids_host_open(struct ids_host *ret, struct fail *fail);
+void ids_host_close(struct ids_host *h);
+
+_must_check_ int ids_take(struct ids_host *h, struct ids *ret, struct fail *fail);
+void ids_release(struct ids *ids);
+
+/* Is this number nobody's? Then what is left under it is a leftover. */
+bool ids_stale(struct ids_host *h, uint32_t number);
+
+/* Writes the maps of a child that was just cloned into its user namespace. */
+_must_check_ int ids_map(const struct ids *ids, pid_t pid, struct fail *fail);
+
+const char *ids_kind_name(enum ids_kind kind);

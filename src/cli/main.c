@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+
+static const struct cli_verb verbs[] = {
+	{ "run", "run code or a command in a sealed box", cli_run },
+	{ "languages", "show the languages that can be run here", cli_languages },
+	{ "doctor", "check what protections this machine offers, and how to get more", cli_doctor },
+	{ "version", "show the version", cli_version },
+};
+
+int cli_error(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	(void)fputs("glovebox: ", stderr);
+	va_start(args, fmt);
+	(void)vfprintf(stderr, fmt, args);
+	va_end(args);
+	(void)fputc('\n', stderr);
+	return status;
+}
+
+static int print_help(FILE *to)
+{
+	(void)fputs("Usage: glovebox VERB [OPTION]…\n\nRuns code that nobody trusts in a sealed box.\n\n",
+		    to);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		(void)fprintf(to, "  %-10s  %s\n", verbs[i].name, verbs[i].summary);
+	(void)fputs("\n'glovebox VERB --help' tells more. Try: glovebox run -l python -c 'print(6 * 7)'\n",
+		    to);
+	return ferror(to) ? CLI_FAILURE : CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		(void)print_help(stderr);
+		return CLI_USAGE;
+	}
+	if (!strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return print_help(stdout);
+	if (!strcmp(argv[1], "--version"))
+		return cli_version(1, argv);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(argv[1], verbs[i].name))
+			return verbs[i].run(argc - 1, argv + 1);
+	return cli_error(CLI_USAGE, "there is no verb '%s'; see 'glovebox help'", argv[1]);
+}

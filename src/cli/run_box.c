@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run: a box, the inputs, compiling, running, the outputs, and nothing left. */
+#include "cli/run.h"
+
+#include "base/clock.h"
+#include "template/template.h"
+
+#include <fcntl.h>
+
+static void box_destroyp(struct box *b)
+{
+	box_destroy(b);
+}
+
+static void box_host_closep(struct box_host *h)
+{
+	box_host_close(h);
+}
+
+static void box_exec_closep(struct box_exec *e)
+{
+	box_exec_close(e);
+}
+
+const char *run_status_name(enum run_status s)
+{
+	static const char *const names[_RUN_STATUS_MAX] = {
+		[RUN_OK] = "ok",
+		[RUN_ERROR] = "error",
+		[RUN_TIMEOUT] = "timeout",
+		[RUN_CPU_LIMIT] = "cpu_limit",
+		[RUN_MEMORY_LIMIT] = "memory_limit",
+		[RUN_DISK_LIMIT] = "disk_limit",
+		[RUN_PIDS_LIMIT] = "pids_limit",
+		[RUN_OUTPUT_LIMIT] = "output_limit",
+		[RUN_SIGNAL] = "signal",
+		[RUN_SETUP_ERROR] = "setup_error",
+	};
+
+	return names[s];
+}
+
+/* What the whole box may use: the larger of its two steps. */
+static struct box_limits whole_box(const struct run_request *q)
+{
+	const struct run_limits *run = &q->run.limits, *compile = &q->compile.limits;
+	struct box_limits l = {
+		.memory_bytes = run->memory_bytes,
+		.disk_bytes = run->disk_bytes,
+		.files = run->files,
+		.pids = run->pids,
+	};
+
+	if (q->has_compile) {
+		l.memory_bytes = MAX(l.memory_bytes, compile->memory_bytes);
+		l.disk_bytes = MAX(l.disk_bytes, compile->disk_bytes);
+		l.files = MAX(l.files, compile->files);
+		l.pids = MAX(l.pids, compile->pids);
+	}
+	return l;
+}
+
+static int run_step(const struct run_request *q, const struct run_step *step, struct box *b,
+		    struct run_result *r, struct run_usage *usage, uint64_t begun_us,
+		    struct fail *fail)
+{
+	_cleanup_(box_exec_closep) struct box_exec e = BOX_EXEC_INIT;
+	const struct box_command command = {
+		.argv = (const char *const *)step->argv,
+		.env = (const char *const *)q->env,
+		.cwd = RUN_HOME,
+		.memory_bytes = step->limits.memory_bytes,
+		.cpu_time_us = step->limits.cpu_time_us,
+		.pids = step->limits.pids,
+		.cpu_milli = step->limits.cpu_milli,
+		.with_stdin = q->stdin_fd >= 0 && step == &q->run,
+	};
+	int e_result = box_exec(b, &command, &e, fail);
+
+	if (e_result < 0)
+		return e_result;
+	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
+	if (!r->setup_us)
+		r->setup_us = clock_boot_us() - begun_us;
+	e_result = run_watch(q, step, b, &e, r, usage);
+	if (e_result < 0)
+		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
+				strerror(-e_result));
+	return 0;
+}
+
+static int run_steps(const struct run_request *q, struct box *b, struct run_result *r,
+		     uint64_t begun_us, struct fail *fail)
+{
+	int e = run_send_inputs(q, b, fail);
+
+	if (e < 0)
+		return e;
+	if (q->has_compile) {
+		r->step = "compile";
+		r->compiled = true;
+		e = run_step(q, &q->compile, b, r, &r->compile_usage, begun_us, fail);
+		if (e < 0 || r->status != RUN_OK)
+			return e;
+	}
+	r->step = "run";
+	return run_step(q, &q->run, b, r, &r->usage, begun_us, fail);
+}
+
+static void take_failure(struct run_result *r, const struct fail *fail)
+{
+	r->status = RUN_SETUP_ERROR;
+	(void)snprintf(r->message, sizeof(r->message), "%s", fail->msg);
+}
+
+int run_in_box(const struct run_request *q, struct run_result *r)
+{
+	_cleanup_(box_host_closep) struct box_host host = BOX_HOST_INIT;
+	_cleanup_(box_destroyp) struct box b = BOX_INIT;
+	struct box_limits limits = whole_box(q);
+	uint64_t begun_us = clock_boot_us();
+	struct box_template layers;
+	struct template t;
+	struct fail fail = { 0 };
+	int e = template_open(q->template_name, &t, &fail);
+
+	r->exit_code = -1;
+	if (e == 0)
+		e = box_host_open(&host, &fail);
+	if (e == 0) {
+		layers = (struct box_template){ .root = t.root, .usr = t.usr };
+		r->cgroup_mode = host.cgroups.mode;
+		r->cgroup_features = host.cgroups.features;
+		r->ids_kind = host.ids.kind;
+		e = box_create(&host, &layers, &limits, &b, &fail);
+	}
+	if (e == 0) {
+		r->setup = b.report;
+		e = run_steps(q, &b, r, begun_us, &fail);
+	}
+	if (e == 0 && q->out_dir && r->status != RUN_SETUP_ERROR && !r->cancelled_by) {
+		/* The run counts even when its files cannot be had; say so and go on. */
+		if (run_fetch_outputs(q, &b, r, &fail) < 0)
+			(void)snprintf(r->message, sizeof(r->message), "%s", fail.msg);
+	}
+	if (e < 0)
+		take_failure(r, &fail);
+	(void)run_emit_end(q, r);
+	return e;
+}
+
+void run_result_done(struct run_result *r)
+{
+	buf_done(&r->out);
+	buf_done(&r->err);
+	for (size_t i = 0; i < r->n_outputs; i++)
+		free(r->outputs[i].path);
+	for (size_t i = 0; i < r->n_refused; i++)
+		free(r->refused[i].path);
+	free(r->outputs);
+	free(r->refused);
+	r->outputs = NULL;
+	r->refused = NULL;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs into the box, outputs out of it. All paths inside a box are resolved inside it. */
+#include "cli/run.h"
+
+#include "base/clock.h"
+#include "wire/tree.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+
+#define TRANSFER_US (UINT64_C(60) * 1000000)
+
+/* The agent's answer to a transfer into the box. */
+static int await_end(int sock)
+{
+	const struct tree_limits none = { .deadline_boot_us = clock_boot_us() + TRANSFER_US };
+	const struct tree_events events = { 0 };
+
+	/* An empty tree, or the reason of a failure. */
+	return tree_recv(sock, WIRE_ON_FROM_OP, -EBADF, &none, &events);
+}
+
+static int input_error(struct fail *fail, const char *dest, int r)
+{
+	if (r == -ENOSPC)
+		return fail_set(fail, ENOSPC, "inputs",
+				"the input for %s does not fit: raise --disk or --files", dest);
+	if (r == -EEXIST)
+		return fail_set(fail, EEXIST, "inputs", "%s is there already: two inputs with one name",
+				dest);
+	return fail_set(fail, -r, "inputs", "cannot copy the input to %s: %s", dest, strerror(-r));
+}
+
+static int finish_put(int sock, int r)
+{
+	int answer;
+
+	if (r == 0)
+		r = wire_send(sock, WIRE_TREE_END, NULL, 0);
+	/* A sender that was cut off asks why. */
+	answer = r == 0 || r == -EPIPE ? await_end(sock) : 0;
+	return answer < 0 ? answer : r;
+}
+
+static int send_code(const struct run_request *q, struct box *b, struct fail *fail)
+{
+	_cleanup_(fd_closep) int sock = box_files(b, WIRE_PUT, RUN_HOME, fail);
+	struct wire_entry entry = { .size = q->code_len, .mode = 0644 };
+	int r;
+
+	if (sock < 0)
+		return sock;
+	r = wire_send2(sock, WIRE_FILE, &entry, sizeof(entry), q->code_file, strlen(q->code_file));
+	for (size_t at = 0; r == 0 && at < q->code_len;) {
+		size_t n = MIN(q->code_len - at, (size_t)WIRE_DATA_MAX);
+
+		r = wire_send(sock, WIRE_DATA, q->code + at, n);
+		at += n;
+	}
+	if (r == 0)
+		r = wire_send(sock, WIRE_FILE_END, NULL, 0);
+	r = finish_put(sock, r);
+	return r < 0 ? input_error(fail, q->code_file, r) : 0;
+}
+
+static int send_input(const struct run_input *in, struct box *b, struct fail *fail)
+{
+	_cleanup_(fd_closep) int sock = -EBADF;
+	char root[WIRE_PATH_MAX + 1];
+	const char *name = strrchr(in->dest, '/') + 1;
+	int r;
+
+	if (in->is_dir)
+		(void)snprintf(root, sizeof(root), "%s", in->dest);
+	else
+		(void)snprintf(root, sizeof(root), "%.*s", (int)MAX(name - in->dest - 1, 1),
+			       in->dest);
+	sock = box_files(b, WIRE_PUT, root, fail);
+	if (sock < 0)
+		return sock;
+	r = in->is_dir ? tree_send_dir(sock, in->fd, true) : tree_send_file(sock, name, in->fd);
+	r = finish_put(sock, r);
+	return r < 0 ? input_error(fail, in->dest, r) : 0;
+}
+
+int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail)
+{
+	for (size_t i = 0; i < q->n_inputs; i++) {
+		int r = send_input(&q->inputs[i], b, fail);
+
+		if (r < 0)
+			return r;
+	}
+	return q->code ? send_code(q, b, fail) : 0;
+}
+
+struct collector {
+	struct run_result *result;
+	crypto_hash_sha256_state hash;
+	bool hashing;
+};
+
+static void on_data(void *arg, const void *data, size_t len)
+{
+	struct collector *c = arg;
+
+	if (!c->hashing)
+		crypto_hash_sha256_init(&c->hash);
+	c->hashing = true;
+	crypto_hash_sha256_update(&c->hash, data, len);
+}
+
+static int on_file(void *arg, const char *path, uint64_t size)
+{
+	struct collector *c = arg;
+	struct run_result *r = c->result;
+	struct run_output *grown =
+		reallocarray(r->outputs, r->n_outputs + 1, sizeof(*r->outputs));
+
+	if (!grown)
+		return -ENOMEM;
+	r->outputs = grown;
+	grown += r->n_outputs;
+	*grown = (struct run_output){ .path = strdup(path), .size = size };
+	if (!grown->path)
+		return -ENOMEM;
+	if (!c->hashing)
+		crypto_hash_sha256_init(&c->hash);
+	c->hashing = false;
+	crypto_hash_sha256_final(&c->hash, grown->sha256);
+	r->n_outputs++;
+	return 0;
+}
+
+static int on_refused(void *arg, const char *path, uint32_t type)
+{
+	struct run_result *r = ((struct collector *)arg)->result;
+	struct run_refused *grown =
+		reallocarray(r->refused, r->n_refused + 1, sizeof(*r->refused));
+
+	if (!grown)
+		return -ENOMEM;
+	r->refused = grown;
+	grown += r->n_refused;
+	*grown = (struct run_refused){ .path = strdup(path), .type = type };
+	if (!grown->path)
+		return -ENOMEM;
+	r->n_refused++;
+	return 0;
+}
+
+int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_result *r,
+		      struct fail *fail)
+{
+	_cleanup_(fd_closep) int dir_fd =
+		open(q->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(fd_closep) int sock = -EBADF;
+	const struct tree_limits limits = {
+		.bytes = q->run.limits.disk_bytes,
+		.entries = q->run.limits.files,
+		.deadline_boot_us = clock_boot_us() + TRANSFER_US,
+	};
+	struct collector c = { .result = r };
+	const struct tree_events events = {
+		.arg = &c, .data = on_data, .file = on_file, .refused = on_refused,
+	};
+	int e;
+
+	if (dir_fd < 0)
+		return fail_set(fail, errno, "outputs", "cannot open %s: %s", q->out_dir,
+				strerror(errno));
+	sock = box_files(b, WIRE_GET, RUN_OUT, fail);
+	if (sock < 0)
+		return sock;
+	e = tree_recv(sock, WIRE_ON_FROM_OP, dir_fd, &limits, &events);
+	switch (-e) {
+	case 0:
+	case ENOENT: /* the program made no such directory */
+		return 0;
+	case ENOTDIR:
+	case ELOOP:
+		return fail_set(fail, -e, "outputs",
+				"%s is not a directory or nested too deep; nothing more was copied",
+				RUN_OUT);
+	case EFBIG:
+	case E2BIG:
+		return fail_set(fail, -e, "outputs",
+				"the outputs are more than --disk or --files allow; the rest was not "
+				"copied");
+	default:
+		return fail_set(fail, -e, "outputs", "cannot copy the outputs: %s", strerror(-e));
+	}
+}

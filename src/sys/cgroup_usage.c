@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a command and its descendants have used. While it runs this is asked for every few
+ * milliseconds, so the files stay open from the first sample on and are read again from offset 0.
+ */
+#include "sys/cgroup_priv.h"
+
+#include "base/parse.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum stat_slot {
+	STAT_MEMORY,
+	STAT_KMEM,
+	STAT_MEMORY_PEAK,
+	STAT_OOM,
+	STAT_PIDS,
+	STAT_PIDS_PEAK,
+	STAT_PIDS_EVENTS,
+	STAT_CPU,
+	STAT_CPU_USER,
+	STAT_CPU_SYSTEM,
+	_STAT_MAX,
+};
+_Static_assert(_STAT_MAX <= CGROUP_STAT_MAX, "stat_fd is too small");
+
+/* NUL-terminated text of a file in the directory, -ENOENT when this kernel has no such file. */
+static int stat_text(struct cgroup_exec *e, enum stat_slot slot, int dir, const char *file,
+		     char *buf, size_t size)
+{
+	int fd = e->stat_fd[slot];
+
+	if (fd == -EBADF) {
+		fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			fd = -errno;
+		/* That a file is absent is worth remembering too; other errors may pass. */
+		if (fd >= 0 || fd == -ENOENT)
+			e->stat_fd[slot] = fd;
+	}
+	return fd < 0 ? fd : cgroup_read_fd(fd, buf, size);
+}
+
+static int stat_u64(struct cgroup_exec *e, enum stat_slot slot, int dir, const char *file,
+		    uint64_t *ret)
+{
+	char text[32];
+	int r = stat_text(e, slot, dir, file, text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, ret);
+}
+
+/* For files that came with a later kernel: 0 then. */
+static int stat_u64_optional(struct cgroup_exec *e, enum stat_slot slot, int dir, const char *file,
+			     uint64_t *ret)
+{
+	int r = stat_u64(e, slot, dir, file, ret);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+/* One number of a file of "key number" lines, which must be there. */
+static int stat_keyed(struct cgroup_exec *e, enum stat_slot slot, int dir, const char *file,
+		      const char *key, uint64_t *ret)
+{
+	char text[512];
+	int r = stat_text(e, slot, dir, file, text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	return cgroup_keyed_u64(text, key, ret) ? 0 : -ENODATA;
+}
+
+static uint64_t keyed_or_0(const char *text, const char *key)
+{
+	uint64_t value = 0;
+
+	(void)cgroup_keyed_u64(text, key, &value);
+	return value;
+}
+
+/* The two versions agree on pids. */
+static int sample_pids(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
+{
+	uint64_t now = 0, peak = 0;
+	int r;
+
+	r = stat_u64(e, STAT_PIDS, dir, "pids.current", &now);
+	if (r >= 0)
+		r = stat_u64_optional(e, STAT_PIDS_PEAK, dir, "pids.peak", &peak);
+	if (r >= 0)
+		r = stat_keyed(e, STAT_PIDS_EVENTS, dir, "pids.events", "max", &u->pids_denied);
+	if (r < 0)
+		return r;
+	u->pids_now = (uint32_t)now;
+	u->pids_peak = (uint32_t)peak;
+	return 0;
+}
+
+static int v1_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
+{
+	uint64_t kmem = 0;
+	char text[8192];
+	int r;
+
+	r = stat_text(e, STAT_MEMORY, dir, "memory.stat", text, sizeof(text));
+	if (r >= 0)
+		r = stat_u64_optional(e, STAT_KMEM, dir, "memory.kmem.usage_in_bytes", &kmem);
+	if (r >= 0)
+		r = stat_u64(e, STAT_MEMORY_PEAK, dir, "memory.max_usage_in_bytes",
+			     &u->memory_peak);
+	if (r >= 0)
+		r = stat_keyed(e, STAT_OOM, dir, "memory.oom_control", "oom_kill", &u->oom_kills);
+	if (r < 0)
+		return r;
+	u->memory_shmem = keyed_or_0(text, "total_shmem");
+	u->memory_now = keyed_or_0(text, "total_rss") + u->memory_shmem + kmem;
+	return 0;
+}
+
+/*
+ * v1 takes user and system time at clock ticks and the whole precisely. Divide the whole in the
+ * ticks' ratio, as the kernel does for v2 and for rusage, so that the parts always add up.
+ */
+void cgroup_split_cpu(uint64_t all, uint64_t *user, uint64_t *system_time)
+{
+	unsigned __int128 ticks = (unsigned __int128)*user + *system_time;
+
+	*system_time = ticks > 0 ? (uint64_t)((unsigned __int128)all * *system_time / ticks) : 0;
+	*user = all - *system_time;
+}
+
+static int v1_sample_cpu(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
+{
+	uint64_t all_ns = 0, user_ns = 0, system_ns = 0;
+	int r;
+
+	r = stat_u64(e, STAT_CPU, dir, "cpuacct.usage", &all_ns);
+	if (r >= 0)
+		r = stat_u64(e, STAT_CPU_USER, dir, "cpuacct.usage_user", &user_ns);
+	if (r >= 0)
+		r = stat_u64(e, STAT_CPU_SYSTEM, dir, "cpuacct.usage_sys", &system_ns);
+	if (r < 0)
+		return r;
+	u->cpu_us = all_ns / 1000;
+	u->cpu_user_us = user_ns / 1000;
+	u->cpu_system_us = system_ns / 1000;
+	cgroup_split_cpu(u->cpu_us, &u->cpu_user_us, &u->cpu_system_us);
+	return 0;
+}
+
+int cgroup_v1_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e, struct cgroup_usage *u)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		unsigned controllers = b->host->hier[i].controllers;
+		int r = 0;
+
+		if (e->fd[i] < 0)
+			continue;
+		if (controllers & CGROUP_MEMORY)
+			r = v1_sample_memory(e, e->fd[i], u);
+		if (r >= 0 && (controllers & CGROUP_PIDS))
+			r = sample_pids(e, e->fd[i], u);
+		if (r >= 0 && (controllers & CGROUP_CPUACCT))
+			r = v1_sample_cpu(e, e->fd[i], u);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* "kernel" came with 5.18; before that the sum of what it is made of. */
+static uint64_t v2_kernel_memory(const char *text)
+{
+	uint64_t sum;
+
+	if (cgroup_keyed_u64(text, "kernel", &sum))
+		return sum;
+	return keyed_or_0(text, "kernel_stack") + keyed_or_0(text, "pagetables") +
+	       keyed_or_0(text, "percpu") + keyed_or_0(text, "slab");
+}
+
+static int v2_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
+{
+	char text[8192];
+	int r;
+
+	r = stat_text(e, STAT_MEMORY, dir, "memory.stat", text, sizeof(text));
+	if (r >= 0)
+		r = stat_u64_optional(e, STAT_MEMORY_PEAK, dir, "memory.peak", &u->memory_peak);
+	if (r >= 0)
+		r = stat_keyed(e, STAT_OOM, dir, "memory.events", "oom_kill", &u->oom_kills);
+	if (r < 0)
+		return r;
+	u->memory_shmem = keyed_or_0(text, "shmem");
+	u->memory_now = keyed_or_0(text, "anon") + u->memory_shmem + keyed_or_0(text, "sock") +
+			v2_kernel_memory(text);
+	return 0;
+}
+
+/* Works without any controller: the core keeps CPU time for every cgroup. */
+static int v2_sample_cpu(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
+{
+	char text[1024];
+	int r = stat_text(e, STAT_CPU, dir, "cpu.stat", text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	if (!cgroup_keyed_u64(text, "usage_usec", &u->cpu_us))
+		return -ENODATA;
+	u->cpu_user_us = keyed_or_0(text, "user_usec");
+	u->cpu_system_us = keyed_or_0(text, "system_usec");
+	return 0;
+}
+
+int cgroup_v2_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e, struct cgroup_usage *u)
+{
+	int dir = e->fd[0];
+	int r = v2_sample_cpu(e, dir, u);
+
+	if (r >= 0 && (b->host->features & CGROUP_MEMORY))
+		r = v2_sample_memory(e, dir, u);
+	if (r >= 0 && (b->host->features & CGROUP_PIDS))
+		r = sample_pids(e, dir, u);
+	return r;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup v1, and hybrid: v1 controllers with a controller-less cgroup2 tree beside them.
+ *
+ * Theory of operation: every directory and every attach costs tens of microseconds, so a box has
+ * only what earns its keep. memory and pids: a directory for the box (cap; the agent sits in it, v1
+ * allows that) and a leaf per command. cpu and cpuacct: leaves only, flat, unless the box has a CPU
+ * cap. unified: one directory for the whole box, entered at clone time and inherited by everybody
+ * in it, so that one write to cgroup.kill ends them all.
+ */
+#include "sys/cgroup_priv.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO)
+#define CPU_PERIOD_US 100000
+
+/* Where distributions mount the hierarchies; cpu and cpuacct may be links to one mount. */
+static const struct v1_mount {
+	const char *dir;
+	const char *controller; /* as /proc/self/cgroup calls it */
+	const char *probe;      /* a file that shows that the controller is really there */
+	unsigned bits;
+} mounts[CGROUP_HIER_MAX] = {
+	{ CGROUP_MOUNT "/memory", "memory", "memory.limit_in_bytes", CGROUP_MEMORY },
+	{ CGROUP_MOUNT "/pids", "pids", "pids.max", CGROUP_PIDS },
+	{ CGROUP_MOUNT "/cpu", "cpu", "cpu.cfs_quota_us", CGROUP_CPU },
+	{ CGROUP_MOUNT "/cpuacct", "cpuacct", "cpuacct.usage_user", CGROUP_CPUACCT },
+	{ CGROUP_MOUNT "/unified", "", "cgroup.subtree_control", 0 },
+};
+
+/* Opens <dir>/glovebox for use by us, making it when the parent is a cgroup and lets us. */
+static int base_open(const char *dir, const char *probe)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+	char path[512];
+	struct statfs fs;
+
+	if (snprintf(path, sizeof(path), "%s/" CGROUP_DIR, dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) {
+		if (statfs(dir, &fs) < 0)
+			return -errno;
+		if (fs.f_type != CGROUP_SUPER_MAGIC && fs.f_type != CGROUP2_SUPER_MAGIC)
+			return -ENODEV;
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	if (faccessat(fd, probe, F_OK, 0) < 0)
+		return -errno;
+	return cgroup_may_write(fd, ".") ? take_fd(&fd) : -EACCES;
+}
+
+/* Where the root of the hierarchy is not ours (a user, a container): below our own cgroup. */
+static int base_find(const struct v1_mount *m)
+{
+	char own[256], path[320];
+	int fd, r;
+
+	fd = base_open(m->dir, m->probe);
+	if (fd >= 0 || fd == -ENOENT || fd == -ENODEV)
+		return fd;
+	r = cgroup_read_own_path(m->controller, own, sizeof(own));
+	if (r < 0)
+		return r;
+	if (snprintf(path, sizeof(path), "%s%s", m->dir, own) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = base_open(path, m->probe);
+	/* v2's rule: to move or clone from our cgroup into a box, both must be ours to write to. */
+	if (fd >= 0 && m->bits == 0 && !cgroup_may_write(fd, "../cgroup.procs"))
+		return fd_close(fd);
+	return fd;
+}
+
+/* Two names of one mount are one hierarchy: true when fd's directory is already in the table. */
+static bool host_merge(struct cgroup_host *h, unsigned bits, int fd)
+{
+	struct stat st, other;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	for (size_t i = 0; i < h->n_hier; i++) {
+		if (fstat(h->hier[i].fd, &other) < 0 || other.st_dev != st.st_dev ||
+		    other.st_ino != st.st_ino)
+			continue;
+		h->hier[i].controllers |= bits;
+		h->features |= bits;
+		return true;
+	}
+	return false;
+}
+
+void cgroup_v1_host_open(struct cgroup_host *h)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
+		_cleanup_(fd_closep) int fd = base_find(&mounts[i]);
+		unsigned bits = mounts[i].bits;
+
+		if (fd < 0)
+			continue;
+		if (bits == 0)
+			bits = cgroup_unified_features(fd);
+		if (bits == 0 || host_merge(h, bits, fd))
+			continue;
+		cgroup_host_add(h, bits, take_fd(&fd));
+	}
+	if (h->n_hier > 0)
+		h->mode = (h->features & UNIFIED) ? CGROUP_HYBRID : CGROUP_V1;
+}
+
+static int memory_limit(int dir, uint64_t bytes)
+{
+	char text[32];
+	int r;
+
+	/* In this order: the kernel refuses a memory limit above the one for memory and swap. */
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
+	r = cgroup_write(dir, "memory.limit_in_bytes", text);
+	if (r < 0)
+		return r;
+	return cgroup_write_optional(dir, "memory.memsw.limit_in_bytes", text);
+}
+
+static int cpu_limit(int dir, uint32_t milli)
+{
+	int r = cgroup_write_u64(dir, "cpu.cfs_period_us", CPU_PERIOD_US);
+
+	if (r < 0)
+		return r;
+	return cgroup_write_u64(dir, "cpu.cfs_quota_us", (uint64_t)milli * CPU_PERIOD_US / 1000);
+}
+
+/* The limits that belong to one hierarchy's directory. */
+static int limits_write(unsigned controllers, int dir, const struct cgroup_limits *l)
+{
+	int r = 0;
+
+	if ((controllers & CGROUP_MEMORY) && l->memory_bytes > 0)
+		r = memory_limit(dir, l->memory_bytes);
+	if (r >= 0 && (controllers & CGROUP_PIDS) && l->pids > 0)
+		r = cgroup_write_u64(dir, "pids.max", l->pids);
+	if (r >= 0 && (controllers & CGROUP_CPU) && l->cpu_milli > 0)
+		r = cpu_limit(dir, l->cpu_milli);
+	return r;
+}
+
+static bool box_needs_dir(unsigned controllers, const struct cgroup_limits *cap)
+{
+	return (controllers & (CGROUP_MEMORY | CGROUP_PIDS | UNIFIED)) ||
+	       ((controllers & CGROUP_CPU) && cap->cpu_milli > 0);
+}
+
+static int box_rmdir(const struct cgroup_box *b)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		if (b->fd[i] < 0)
+			continue;
+
+		int r = cgroup_rmdir(b->host->hier[i].fd, b->name);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int box_create_in(struct cgroup_box *b, size_t i, const struct cgroup_limits *cap)
+{
+	const struct cgroup_hier *hier = &b->host->hier[i];
+	int r;
+
+	if (!box_needs_dir(hier->controllers, cap))
+		return 0;
+	r = cgroup_mkdir(hier->fd, b->name, &b->fd[i]);
+	if (r < 0)
+		return r;
+	if (hier->controllers & CGROUP_MEMORY) {
+		/* RX-21: the leaves inherit it when they are made. */
+		r = cgroup_write_optional(b->fd[i], "memory.swappiness", "0");
+		if (r < 0)
+			return r;
+	}
+	if (hier->controllers & CGROUP_KILL) {
+		b->kill_fd = openat(b->fd[i], "cgroup.kill", O_WRONLY | O_CLOEXEC);
+		if (b->kill_fd < 0)
+			return -errno;
+	}
+	if (hier->controllers & CGROUP_CLONE_INTO) {
+		b->clone_fd = fcntl(b->fd[i], F_DUPFD_CLOEXEC, 0);
+		if (b->clone_fd < 0)
+			return -errno;
+	}
+	return limits_write(hier->controllers, b->fd[i], cap);
+}
+
+static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		int r = box_create_in(b, i, cap);
+
+		if (r < 0) {
+			(void)box_rmdir(b); /* just made and empty: only what has an fd is ours */
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int box_attach(const struct cgroup_box *b, const char *pid)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		unsigned controllers = b->host->hier[i].controllers;
+		int r;
+
+		/* The agent's CPU time is not the command's, and clone_fd was entered at birth. */
+		if (b->fd[i] < 0 || !(controllers & (CGROUP_MEMORY | CGROUP_PIDS | UNIFIED)))
+			continue;
+		if ((controllers & UNIFIED) && b->clone_fd >= 0)
+			continue;
+		r = cgroup_write(b->fd[i], "cgroup.procs", pid);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool exec_has_leaf(unsigned controllers)
+{
+	return (controllers & ~(unsigned)UNIFIED) != 0;
+}
+
+static int exec_rmdir(const struct cgroup_box *b, unsigned n)
+{
+	struct cgroup_name nested = cgroup_exec_name(NULL, n);
+	struct cgroup_name flat = cgroup_exec_name(b->name, n);
+
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		int r;
+
+		if (!exec_has_leaf(b->host->hier[i].controllers))
+			continue;
+		if (b->fd[i] >= 0)
+			r = cgroup_rmdir(b->fd[i], nested.text);
+		else
+			r = cgroup_rmdir(b->host->hier[i].fd, flat.text);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int exec_create_in(const struct cgroup_box *b, size_t i, const struct cgroup_limits *limits,
+			  struct cgroup_exec *e)
+{
+	const struct cgroup_hier *hier = &b->host->hier[i];
+	bool nested = b->fd[i] >= 0;
+	struct cgroup_name name = cgroup_exec_name(nested ? NULL : b->name, e->n);
+	int r;
+
+	r = cgroup_mkdir(nested ? b->fd[i] : hier->fd, name.text, &e->fd[i]);
+	if (r < 0)
+		return r;
+	r = limits_write(hier->controllers, e->fd[i], limits);
+	if (r < 0)
+		return r;
+	r = openat(e->fd[i], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (r < 0)
+		return -errno;
+	e->join_fd[e->n_join++] = r;
+	return 0;
+}
+
+static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *limits,
+		       struct cgroup_exec *e)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		int r;
+
+		if (!exec_has_leaf(b->host->hier[i].controllers))
+			continue;
+		r = exec_create_in(b, i, limits, e);
+		if (r < 0) {
+			(void)exec_rmdir(b, e->n);
+			return r;
+		}
+	}
+	return 0;
+}
+
+const struct cgroup_driver cgroup_v1_driver = {
+	.box_create = box_create,
+	.box_attach = box_attach,
+	.exec_create = exec_create,
+	.exec_sample = cgroup_v1_exec_sample,
+	.exec_rmdir = exec_rmdir,
+	.box_rmdir = box_rmdir,
+};

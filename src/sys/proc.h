@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes by descriptor. */
+#pragma once
+
+#include "base/util.h"
+
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP UINT64_C(0x200000000)
+#endif
+
+/* fork() into new namespaces and, when cgroup_fd is valid, into that cgroup. */
+static inline pid_t proc_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd)
+{
+	struct clone_args args = {
+		.flags = flags | CLONE_PIDFD,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	long pid;
+
+	if (cgroup_fd >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)cgroup_fd;
+	}
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	return pid < 0 ? -errno : (pid_t)pid;
+}
+
+static inline int proc_kill(int pidfd, int sig)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The root of the built-in templates. /etc is made here, not borrowed: its users, hosts and machine
+ * id are invented. What runtimes need of the host's configuration is copied from a short list, and of
+ * that only what every user of the host may read anyway.
+ */
+#include "template/template.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define BASE_VERSION 3 /* raise it when the lists below change */
+#define COPY_MAX (UINT64_C(64) << 20)
+#define DEPTH_MAX 8
+
+static const char *const dirs[] = {
+	"etc", "root", "usr", "opt", "mnt", "srv", "media", "var", "var/lib", "var/cache", "var/log",
+};
+
+static const struct {
+	const char *name, *target;
+} links[] = {
+	{ "bin", "usr/bin" },     { "sbin", "usr/sbin" },   { "lib", "usr/lib" },
+	{ "lib64", "usr/lib64" }, { "lib32", "usr/lib32" }, { "etc/mtab", "/proc/self/mounts" },
+	{ "var/run", "/run" },
+};
+
+static const struct {
+	const char *name, *text;
+} files[] = {
+	{ "etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"
+			"user:x:1000:1000:user:/home/user:/bin/bash\n"
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+	{ "etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n" },
+	{ "etc/hosts", "127.0.0.1 localhost glovebox\n::1 localhost glovebox\n" },
+	{ "etc/hostname", "glovebox\n" },
+	{ "etc/resolv.conf", "# this box has no network\n" },
+	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
+	{ "etc/machine-id", "00000000000000000000000000000001\n" },
+	{ "etc/shells", "/bin/sh\n/bin/bash\n" },
+};
+
+/* Below /etc; a name that the host does not have is passed over. */
+static const char *const copied[] = {
+	"alternatives",   "ld.so.cache",   "ld.so.conf",       "ld.so.conf.d",  "ssl/certs",
+	"ssl/openssl.cnf", "ca-certificates", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
+	"java-25-openjdk", "R",            "perl",             "php",           "python3",
+	"python3.11",     "python3.12",    "python3.13",       "mime.types",    "localtime",
+	"timezone",       "protocols",     "services",         "magic",         "fonts",
+	"os-release",     "debian_version", "lsb-release",      "bash.bashrc",   "profile",
+	"inputrc",        "terminfo",      "locale.alias",     "gitconfig",
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	/* FNV-1a over the bytes: this names a cache entry and guards nothing. */
+	for (int i = 0; i < 8; i++, value >>= 8)
+		hash = (hash ^ (value & 0xff)) * UINT64_C(1099511628211);
+	return hash;
+}
+
+uint64_t template_base_key(void)
+{
+	uint64_t hash = mix(UINT64_C(14695981039346656037), BASE_VERSION);
+	int etc_fd = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; i < ARRAY_SIZE(copied); i++) {
+		struct stat st;
+
+		if (fstatat(etc_fd, copied[i], &st, 0) < 0)
+			continue;
+		hash = mix(hash, i);
+		hash = mix(hash, st.st_ino);
+		hash = mix(hash, (uint64_t)st.st_mtim.tv_sec);
+		hash = mix(hash, (uint64_t)st.st_mtim.tv_nsec);
+	}
+	fd_close(etc_fd);
+	return hash;
+}
+
+struct copy {
+	uint64_t bytes;
+};
+
+static int copy_name(struct copy *c, int from_fd, int to_fd, const char *name, unsigned depth);
+
+static int copy_file(struct copy *c, int from_fd, int to_fd, const char *name, mode_t mode)
+{
+	_cleanup_(fd_closep) int out = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+					      mode & 0755);
+	char chunk[16384];
+	ssize_t n;
+
+	if (out < 0)
+		return -errno;
+	while ((n = read(from_fd, chunk, sizeof(chunk))) > 0) {
+		c->bytes += (uint64_t)n;
+		if (c->bytes > COPY_MAX)
+			return -EFBIG;
+		if (write(out, chunk, (size_t)n) != n)
+			return -EIO;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+static void dir_closep(DIR **d)
+{
+	if (*d)
+		(void)closedir(*d);
+}
+
+static int copy_dir(struct copy *c, int *from_fd, int to_fd, const char *name, unsigned depth)
+{
+	_cleanup_(dir_closep) DIR *dir = NULL;
+	_cleanup_(fd_closep) int sub_fd = -EBADF;
+	struct dirent *entry;
+
+	if (mkdirat(to_fd, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	sub_fd = openat(to_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dir = fdopendir(*from_fd);
+	if (sub_fd < 0 || !dir)
+		return -errno;
+	(void)take_fd(from_fd);
+	while ((entry = readdir(dir))) {
+		int r;
+
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		r = copy_name(c, dirfd(dir), sub_fd, entry->d_name, depth + 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int copy_name(struct copy *c, int from_fd, int to_fd, const char *name, unsigned depth)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+	struct stat st;
+
+	if (fstatat(from_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISLNK(st.st_mode)) {
+		char target[PATH_MAX];
+		ssize_t n = readlinkat(from_fd, name, target, sizeof(target) - 1);
+
+		if (n < 0)
+			return -errno;
+		target[n] = '\0';
+		return symlinkat(target, to_fd, name) < 0 && errno != EEXIST ? -errno : 0;
+	}
+	/* What only some users of the host may read stays out. */
+	if (!(st.st_mode & S_IROTH) || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) ||
+	    depth > DEPTH_MAX)
+		return 0;
+	fd = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT || errno == EACCES ? 0 : -errno;
+	return S_ISDIR(st.st_mode) ? copy_dir(c, &fd, to_fd, name, depth) :
+				     copy_file(c, fd, to_fd, name, st.st_mode);
+}
+
+/* "ssl/certs": makes ssl, then copies certs into it. */
+static int copy_path(struct copy *c, int from_fd, int to_fd, const char *path)
+{
+	const char *slash = strchr(path, '/');
+	_cleanup_(fd_closep) int from_sub = -EBADF;
+	_cleanup_(fd_closep) int to_sub = -EBADF;
+	char first[64];
+
+	if (!slash)
+		return copy_name(c, from_fd, to_fd, path, 0);
+	(void)snprintf(first, sizeof(first), "%.*s", (int)(slash - path), path);
+	from_sub = openat(from_fd, first, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from_sub < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (mkdirat(to_fd, first, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	to_sub = openat(to_fd, first, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return to_sub < 0 ? -errno : copy_path(c, from_sub, to_sub, slash + 1);
+}
+
+static int write_file(int dir_fd, const char *name, const char *text)
+{
+	_cleanup_(fd_closep) int fd =
+		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -EIO;
+}
+
+int template_build_base(int dir_fd, struct fail *fail)
+{
+	_cleanup_(fd_closep) int from_fd = -EBADF;
+	_cleanup_(fd_closep) int etc_fd = -EBADF;
+	mode_t mask = umask(022);
+	struct copy c = { 0 };
+	const char *what = "";
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+		r = mkdirat(dir_fd, what = dirs[i], 0755) < 0 ? -errno : 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
+		r = symlinkat(links[i].target, dir_fd, what = links[i].name) < 0 ? -errno : 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = write_file(dir_fd, what = files[i].name, files[i].text);
+	if (r == 0) {
+		from_fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		etc_fd = openat(dir_fd, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = from_fd < 0 || etc_fd < 0 ? -errno : 0;
+	}
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copied); i++)
+		r = copy_path(&c, from_fd, etc_fd, what = copied[i]);
+	(void)umask(mask);
+	return r < 0 ? fail_set(fail, -r, "template", "cannot write %s of the base template: %s",
+				what, strerror(-r)) :
+		       0;
+}

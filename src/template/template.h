@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Templates: what a box's file system starts from. The built-in ones, `base` and
+ * `code-interpreter-v1`, borrow the host's /usr read-only and add a small root of their own: an /etc
+ * with invented users and the few configuration files that language runtimes look for. A directory
+ * (a name with a slash in it) is used as the whole root file system.
+ */
+#pragma once
+
+#include "base/fail.h"
+
+#include <limits.h>
+
+struct template {
+	char name[64];
+	char root[PATH_MAX]; /* lower layer of / */
+	const char *usr;     /* lower layer of /usr, or NULL */
+};
+
+/* Finds a template, building the built-in root on first use. -ENOENT when there is none. */
+_must_check_ int template_open(const char *name, struct template *ret, struct fail *fail);
+
+/* Is there such a template? For refusing a bad name before anything is made. */
+_must_check_ int template_check(const char *name, struct fail *fail);
+
+/* The directory of built template roots of this user. */
+_must_check_ int template_state_dir(char *ret, size_t size, struct fail *fail);
+
+/* Builds the built-in root below dir_fd: used by template_open(). */
+_must_check_ int template_build_base(int dir_fd, struct fail *fail);
+
+/* Changes whenever the built-in root would come out differently on this host. */
+uint64_t template_base_key(void);
