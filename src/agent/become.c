@@ -15,9 +15,11 @@
 static int drop_bounding_set(void)
 {
 	for (unsigned long cap = 0; cap <= 63; cap++) {
-		if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != 1)
-			continue;
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (has < 0)
+			return errno == EINVAL && cap > CAP_SETFCAP ? 0 : -errno; /* the last one */
+		if (has && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return -errno;
 	}
 	return 0;

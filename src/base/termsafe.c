@@ -45,12 +45,13 @@ static void put(struct out *out, const void *data, size_t n)
 
 static void put_code_point(struct out *out, const unsigned char *bytes, size_t n, uint32_t cp)
 {
-	char text[16];
+	char text[16] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
 		if (cp < shown[i].first || cp > shown[i].last)
 			continue;
-		put(out, text, (size_t)snprintf(text, sizeof(text), "<U+%04X>", cp));
+		(void)snprintf(text, sizeof(text), "<U+%04X>", cp);
+		put(out, text, strlen(text));
 		return;
 	}
 	put(out, bytes, n);
@@ -71,10 +72,12 @@ static void put_ascii(struct out *out, unsigned char c)
 
 static void put_bad(struct out *out, const unsigned char *bytes, size_t n)
 {
-	char text[8];
+	char text[8] = "";
 
-	for (size_t i = 0; i < n; i++)
-		put(out, text, (size_t)snprintf(text, sizeof(text), "\\x%02x", bytes[i]));
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(text, sizeof(text), "\\x%02x", bytes[i]);
+		put(out, text, strlen(text));
+	}
 }
 
 /* Shows a token that will not be completed. Only the first byte of one can be special. */

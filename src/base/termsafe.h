@@ -29,7 +29,7 @@ void termsafe_init(struct termsafe *ts);
 /* Room that n more bytes may need in the worst case; with n = 0, what termsafe_flush() may need. */
 size_t termsafe_max_out(size_t n);
 
-/* Filters in[0..n) into out, which has out_size >= termsafe_max_out(n) bytes; returns its length. */
+/* Filters in[0..n) into out; out_size must be >= termsafe_max_out(n). Returns the length. */
 size_t termsafe_feed(struct termsafe *ts, const void *in, size_t n, char *out, size_t out_size);
 
 /* The end of the stream: shows what is still pending and switches colours off. Starts afresh. */

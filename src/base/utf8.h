@@ -26,5 +26,8 @@ struct utf8_step utf8_next(const unsigned char *p, size_t n);
 /* True when all of it is UTF-8; otherwise *ret_bad_offset (may be NULL) is where it stops being. */
 bool utf8_valid(const void *p, size_t n, size_t *ret_bad_offset);
 
-/* Appends p to *out with every malformed subpart replaced by U+FFFD. -ENOBUFS or -ENOMEM: nothing added. */
+/*
+ * Appends p to *out with every malformed subpart replaced by U+FFFD. -ENOBUFS or -ENOMEM: nothing is
+ * added.
+ */
 _must_check_ int utf8_replace_invalid(const void *p, size_t n, struct buf *out);

@@ -77,13 +77,11 @@ static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYER
 	return 0;
 }
 
-/* The parent's half of the set-up: ids, cgroups and layers, then the word to go, then the report. */
-static int guide_child(struct box *b, const struct setup *s, int sock, struct fail *fail)
+/* The parent's half of the set-up: cgroups, ids and layers, then the word to go. */
+static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 {
 	int layers[SETUP_LAYERS_MAX] = { -EBADF, -EBADF };
 	struct iovec part = { .iov_base = (char[]){ "g" }, .iov_len = 1 };
-	size_t n_fds = 1;
-	ssize_t n;
 	int r;
 
 	r = cgroup_box_attach(&b->cgroup, b->pid);
@@ -100,19 +98,24 @@ static int guide_child(struct box *b, const struct setup *s, int sock, struct fa
 					"cannot map the owners of %s's files into the box: %s",
 					s->layer_path[0], strerror(-r));
 	}
-	r = sock_send(sock, &part, 1, layers, s->layers_follow ? s->n_layers : 0);
+	r = sock_send(b->setup_fd, &part, 1, layers, s->layers_follow ? s->n_layers : 0);
 	for (size_t i = 0; i < SETUP_LAYERS_MAX; i++)
 		fd_close(layers[i]);
-	if (r < 0)
-		return fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r));
+	return r < 0 ? fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r)) : 0;
+}
 
-	n = sock_recv(sock, &b->report, sizeof(b->report), &b->scratch_fd, &n_fds);
+int box_await(struct box *b, struct fail *fail)
+{
+	size_t n_fds = 1;
+	ssize_t n = sock_recv(b->setup_fd, &b->report, sizeof(b->report), &b->scratch_fd, &n_fds);
+
 	if (n != (ssize_t)sizeof(b->report))
 		return fail_set(fail, EIO, "set-up", "the box died while it was set up");
 	if (b->report.step != SETUP_DONE || n_fds != 1)
 		return fail_set(fail, b->report.err ? b->report.err : EIO,
 				setup_step_text(b->report.step), "cannot %s: %s",
 				setup_step_text(b->report.step), strerror(b->report.err));
+	fd_closep(&b->setup_fd);
 	return 0;
 }
 
@@ -141,16 +144,13 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 	fd_close(control[1]);
 	fd_close(setup_pair[1]);
 	b->control_fd = control[0];
+	b->setup_fd = setup_pair[0];
 	if (b->pid < 0)
-		r = fail_set(fail, -b->pid, "clone3", "cannot make namespaces: %s%s",
-			     strerror(-b->pid),
-			     b->pid == -EPERM || b->pid == -ENOSPC ?
-				     " (see 'glovebox doctor')" :
-				     "");
-	else
-		r = guide_child(b, s, setup_pair[0], fail);
-	fd_close(setup_pair[0]);
-	return r;
+		return fail_set(fail, -b->pid, "clone3", "cannot make namespaces: %s%s",
+				strerror(-b->pid),
+				b->pid == -EPERM || b->pid == -ENOSPC ? " (see 'glovebox doctor')" :
+									"");
+	return guide_child(b, s, fail);
 }
 
 int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
@@ -208,6 +208,7 @@ void box_destroy(struct box *b)
 	b->pid = 0;
 	fd_closep(&b->pidfd);
 	fd_closep(&b->control_fd);
+	fd_closep(&b->setup_fd);
 	fd_closep(&b->scratch_fd);
 	if (b->cgroup.name[0])
 		(void)cgroup_box_remove(&b->cgroup);

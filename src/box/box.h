@@ -38,6 +38,7 @@ struct box {
 	pid_t pid; /* of the agent; valid until box_destroy() reaps it */
 	int pidfd;
 	int control_fd;
+	int setup_fd;   /* where the set-up reports, until box_await() */
 	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */
 	uint64_t disk_bytes;
 	bool idmapped;
@@ -48,16 +49,22 @@ struct box {
 #define BOX_INIT                                                                                   \
 	{                                                                                          \
 		.ids = IDS_INIT, .cgroup = CGROUP_BOX_INIT, .pidfd = -EBADF, .control_fd = -EBADF, \
-		.scratch_fd = -EBADF,                                                              \
+		.setup_fd = -EBADF, .scratch_fd = -EBADF,                                          \
 	}
 
 /* Opens what boxes need and removes what boxes of dead processes left behind. */
 _must_check_ int box_host_open(struct box_host *ret, struct fail *fail);
 void box_host_close(struct box_host *h);
 
-/* Builds a box. limits is what everything in it together may use. On failure nothing is left. */
+/*
+ * Starts to build a box; limits is what everything in it together may use. On failure nothing is left.
+ * Commands and files may be sent at once: the agent finds them when it comes up. box_await() must be
+ * called before anything is believed: it says whether the box was built as it should.
+ */
 _must_check_ int box_create(struct box_host *h, const struct box_template *t,
 			    const struct box_limits *limits, struct box *ret, struct fail *fail);
+
+_must_check_ int box_await(struct box *b, struct fail *fail);
 
 /* Ends everything in it, waits for the end, removes every trace. Safe on BOX_INIT. */
 void box_destroy(struct box *b);

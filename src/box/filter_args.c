@@ -14,6 +14,9 @@
 #include "base/util.h"
 
 /* Younger than the headers we build with. */
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
 #ifndef PR_SET_MDWE
 #define PR_SET_MDWE 65
 #define PR_GET_MDWE 66

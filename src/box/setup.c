@@ -78,11 +78,10 @@ static int make_mount(const char *type, const struct option *options, size_t n, 
 	return r < 0 ? r : mnt_fsmount(fs_fd, attrs);
 }
 
+/* The umask is 0 here. */
 static int make_dir(int dir_fd, const char *name, mode_t mode)
 {
-	if (mkdirat(dir_fd, name, 0700) < 0)
-		return -errno;
-	return fchmodat(dir_fd, name, mode, 0) < 0 ? -errno : 0;
+	return mkdirat(dir_fd, name, mode) < 0 ? -errno : 0;
 }
 
 static int make_file(int dir_fd, const char *name, mode_t mode, const char *text)
@@ -227,7 +226,8 @@ static int step_upper(struct state *s)
 		{ "low0", 0755 },      { "low1", 0755 },      { "up", 0755 },
 		{ "work", 0755 },      { "usr-up", 0755 },    { "usr-work", 0755 },
 		{ "root", 0755 },      { "dev", 0755 },       { "shm", 01777 },
-		{ "mask-dir", 0555 },  { "up/dev", 0755 },    { "up/proc", 0555 },
+		{ "mask", 0755 },      { "mask/dir", 0555 },  { "up/dev", 0755 },
+		{ "up/proc", 0555 },
 		{ "up/sys", 0555 },    { "up/tmp", 01777 },   { "up/run", 0755 },
 		{ "up/var", 0755 },    { "up/var/tmp", 01777 }, { "up/home", 0755 },
 		{ "up/home/user", 0755 },
@@ -239,7 +239,7 @@ static int step_upper(struct state *s)
 	if (r == 0 && s->setup->n_layers > 1)
 		r = make_dir(s->scratch_fd, "up/usr", 0755);
 	if (r == 0)
-		r = make_file(s->scratch_fd, "mask-file", 0444, "");
+		r = make_file(s->scratch_fd, "mask/file", 0444, "");
 	if (r == 0)
 		r = make_file(s->scratch_fd, "boot-id", 0444, MACHINE_BOOT_ID);
 	if (r == 0 && fchownat(s->scratch_fd, "up/home/user", IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
@@ -247,13 +247,13 @@ static int step_upper(struct state *s)
 	return r;
 }
 
-/* FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. */
+/* FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. userxattr
+ * switches redirect_dir and metacopy off (FS-22). */
 static int overlay(const char *lower, const char *upper, const char *work)
 {
 	const struct option options[] = {
 		{ "lowerdir", lower },   { "upperdir", upper }, { "workdir", work },
 		{ "userxattr", NULL },   { "volatile", NULL },  { "index", "off" },
-		{ "metacopy", "off" },   { "xino", "off" },
 	};
 
 	return make_mount("overlay", options, ARRAY_SIZE(options),
@@ -306,29 +306,32 @@ static int step_proc_sys(struct state *s)
 	return r;
 }
 
+/* Paths are relative to scratch, where we stand: nothing on them was made by anybody else. */
 static int step_masks(struct state *s)
 {
-	static const char *const masks[] = {
-#define MASK(path) path,
+	static const struct {
+		const char *from, *to;
+	} masks[] = {
+#define MASK_FILE(path) { "mask/file", "root/proc/" path },
+#define MASK_DIR(path) { "mask/dir", "root/proc/" path },
 #include "box/masks.def"
-#undef MASK
+#undef MASK_FILE
+#undef MASK_DIR
 	};
+	/* The mask itself becomes a read-only mount; its copies inherit that. */
+	int r = control_on("masks") ? clone_onto(s->scratch_fd, "mask",
+						 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
+						 s->scratch_fd, "mask") :
+				      0;
 
-	if (!control_on("masks"))
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
-		struct stat st;
-		int r;
-
-		if (fstatat(s->proc_fd, masks[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		r = clone_onto(s->scratch_fd, S_ISDIR(st.st_mode) ? "mask-dir" : "mask-file",
-			       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, s->proc_fd, masks[i]);
-		if (r < 0)
-			return r;
-		s->report.masks++;
+	for (size_t i = 0; r == 0 && control_on("masks") && i < ARRAY_SIZE(masks); i++) {
+		r = mnt_bind(masks[i].from, masks[i].to);
+		if (r == -ENOENT)
+			r = 0;
+		else
+			s->report.masks++;
 	}
-	return 0;
+	return r;
 }
 
 /* Shows a device of the host, after making sure that it is the one we mean (FS-14). */
@@ -340,7 +343,7 @@ static int bind_device(struct state *s, const char *name, unsigned minor_number,
 	int r;
 
 	(void)snprintf(path, sizeof(path), "/dev/%s", name);
-	fd = clone_mount(AT_FDCWD, path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	fd = clone_mount(AT_FDCWD, path, 0);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -528,12 +531,10 @@ static int step_caps(struct state *s)
 	if (!control_on("caps"))
 		return 0;
 	for (unsigned long cap = 0; cap <= 63; cap++) {
-		if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != 1)
-			continue;
 		if (agent_keeps(cap) && !s->setup->single_id)
 			continue;
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return -errno;
+			return errno == EINVAL && cap > CAP_SETFCAP ? 0 : -errno; /* the last one */
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numbers of system calls that are younger than the kernel headers we build with (Debian 12:
- * Linux 6.1). From 424 on a call has one number on all architectures.
+ * The numbers of system calls that are younger than the oldest kernel headers we build with
+ * (Ubuntu 22.04: Linux 5.15). From 424 on a call has one number on all architectures.
  */
 #pragma once
 
@@ -16,6 +16,12 @@
 #endif
 #endif
 
+#ifndef __NR_futex_waitv
+#define __NR_futex_waitv 449
+#endif
+#ifndef __NR_set_mempolicy_home_node
+#define __NR_set_mempolicy_home_node 450
+#endif
 #ifndef __NR_cachestat
 #define __NR_cachestat 451
 #endif

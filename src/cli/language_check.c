@@ -28,7 +28,7 @@ static size_t distance(const char *a, const char *b)
 
 const char *language_nearest(const char *text, const struct language *list, size_t n)
 {
-	char typed[LANGUAGE_NAME_MAX + 1];
+	char typed[LANGUAGE_NAME_MAX + 1] = "";
 	size_t len = strlen(text), best_distance;
 	const char *best = NULL;
 

@@ -283,6 +283,15 @@ static int parse_lines(struct language *l, const char *where, char *text, struct
 	return check_complete(l, where, fail);
 }
 
+/* No control characters, so that what is shown of it or passed on is what one sees in the file. */
+static bool is_text(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
+			return false;
+	return utf8_valid(text, len, NULL);
+}
+
 int language_parse(const char *where, const char *text, size_t len, struct language *ret,
 		   struct fail *fail)
 {
@@ -290,9 +299,9 @@ int language_parse(const char *where, const char *text, size_t len, struct langu
 	_cleanup_(freep) char *copy = NULL;
 	int r;
 
-	if (len > LANGUAGE_FILE_MAX || memchr(text, '\0', len) || !utf8_valid(text, len, NULL))
+	if (len > LANGUAGE_FILE_MAX || !is_text(text, len))
 		return fail_set(fail, EINVAL, "language",
-				"%s: not a text file in UTF-8 of at most %zu bytes", where,
+				"%s: not plain text in UTF-8 of at most %zu bytes", where,
 				LANGUAGE_FILE_MAX);
 	copy = strndup(text, len);
 	if (!copy)

@@ -77,11 +77,18 @@ static int run_step(const struct run_request *q, const struct run_step *step, st
 	};
 	int e_result = box_exec(b, &command, &e, fail);
 
+	/* The first command was sent ahead; what counts is whether the box came up as it should. */
+	if (b->setup_fd >= 0) {
+		int ready = box_await(b, fail);
+
+		if (ready < 0)
+			return ready;
+		r->setup = b->report;
+		r->setup_us = clock_boot_us() - begun_us;
+	}
 	if (e_result < 0)
 		return e_result;
 	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
-	if (!r->setup_us)
-		r->setup_us = clock_boot_us() - begun_us;
 	e_result = run_watch(q, step, b, &e, r, usage);
 	if (e_result < 0)
 		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
@@ -94,8 +101,12 @@ static int run_steps(const struct run_request *q, struct box *b, struct run_resu
 {
 	int e = run_send_inputs(q, b, fail);
 
-	if (e < 0)
-		return e;
+	if (e < 0) {
+		/* If it was the box that failed, that is the reason to tell. */
+		int ready = b->setup_fd >= 0 ? box_await(b, fail) : 0;
+
+		return ready < 0 ? ready : e;
+	}
 	if (q->has_compile) {
 		r->step = "compile";
 		r->compiled = true;
@@ -134,10 +145,8 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 		r->ids_kind = host.ids.kind;
 		e = box_create(&host, &layers, &limits, &b, &fail);
 	}
-	if (e == 0) {
-		r->setup = b.report;
+	if (e == 0)
 		e = run_steps(q, &b, r, begun_us, &fail);
-	}
 	if (e == 0 && q->out_dir && r->status != RUN_SETUP_ERROR && !r->cancelled_by) {
 		/* The run counts even when its files cannot be had; say so and go on. */
 		if (run_fetch_outputs(q, &b, r, &fail) < 0)

@@ -164,7 +164,7 @@ int cgroup_own_path(const char *text, const char *controller, char *ret, size_t 
 
 int cgroup_read_own_path(const char *controller, char *ret, size_t size)
 {
-	char text[4096];
+	char text[4096] = "";
 	int r = cgroup_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text));
 
 	return r < 0 ? r : cgroup_own_path(text, controller, ret, size);

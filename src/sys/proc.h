@@ -8,9 +8,13 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
+#endif
+#ifndef P_PIDFD
+#define P_PIDFD 3
 #endif
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP UINT64_C(0x200000000)

@@ -70,7 +70,7 @@ static int take_fds(struct msghdr *msg, int *fds, size_t *n_fds)
 			fd_close(fds[--got]);
 		return -EPROTO;
 	}
-	if (n_fds)
+	if (fds)
 		*n_fds = got;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -72,11 +73,19 @@ static int count_fds(void)
 	return n;
 }
 
+/* So that nothing outlives a test that fails or hangs. */
+static void die_with_parent(void)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(97);
+}
+
 /* The child: waits until it is attached, joins its leaf, and is what it is for. */
 static _noreturn_ void child_run(int go_fd, const struct cgroup_exec *e, int (*run)(int fd), int fd)
 {
 	char c;
 
+	die_with_parent();
 	if (read(go_fd, &c, 1) != 1)
 		_exit(98);
 	for (size_t i = 0; e != NULL && i < e->n_join; i++)
@@ -536,20 +545,20 @@ static void test_memory_is_counted(void **state)
 	box_end(&b, &e);
 }
 
-/* Forks until it is refused; 0 when that was at the third child. */
+/* Forks until it is refused, which is to be at the fourth child. */
 static int fork_to_the_limit(int fd)
 {
-	for (int i = 0;; i++) {
+	for (int i = 0; i < 4; i++) {
 		pid_t pid = fork();
 
-		if (pid == 0)
-			for (;;)
-				(void)pause();
-		if (pid < 0 && (errno != EAGAIN || i != 3))
-			return 1;
+		if (pid == 0) {
+			die_with_parent();
+			return pause() != 0;
+		}
 		if (pid < 0)
-			return say_and_stay(fd);
+			return i == 3 && errno == EAGAIN ? say_and_stay(fd) : 1;
 	}
+	return 1;
 }
 
 static void test_pids_limit_denies(void **state)
@@ -749,8 +758,10 @@ static void test_reap_kills_by_pid(void **state)
 	(void)state;
 	b = box_make("bypid", &none);
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		die_with_parent();
 		_exit(pause() != 0);
+	}
 	assert_true(pid > 0);
 	(void)snprintf(text, sizeof(text), "%d", (int)pid);
 	assert_int_equal(cgroup_write(b.fd[0], "cgroup.procs", text), 0);
@@ -842,6 +853,7 @@ static pid_t scope_spawn(const int *nodes, int (*run)(int fd), int fd)
 	assert_true(pid >= 0);
 	if (pid > 0)
 		return pid;
+	die_with_parent();
 	for (size_t i = 0; i < host.n_hier; i++)
 		if (cgroup_write(nodes[i], "cgroup.procs", "0") < 0)
 			_exit(77);

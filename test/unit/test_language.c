@@ -96,7 +96,8 @@ static void test_parse_refuses(void **state)
 		{ "name = abcdefghijklmnopqrstuvwxy\n", "toy.lang:1: name must be 1 to 24" },
 		{ "name = x\ntitle = X\nfile = x\nrun = x\nversion = x\n",
 		  "toy.lang: its name is x, so the file must be x.lang" },
-		{ GOOD "title2 = \xff\n", "toy.lang: not a text file in UTF-8" },
+		{ GOOD "title2 = \xff\n", "toy.lang: not plain text in UTF-8" },
+		{ GOOD "aliases = x\r\n", "toy.lang: not plain text" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -244,7 +245,8 @@ static void test_load(void **state)
 	assert_loads(language_load, "python", "python");
 	assert_loads(language_load, "c++", "cpp");
 	assert_loads(language_load, "js", "javascript");
-	assert_refused(language_load, "pyton", "\"pyton\", did you mean python? known: bash c cpp");
+	assert_refused(language_load, "pythen",
+		       "\"pythen\", did you mean python? known: bash c cpp");
 	assert_refused(language_load, "Golang", "did you mean go?");
 	assert_refused(language_load, "cobol-2023", "\"cobol-2023\"; known: bash");
 	assert_refused(language_load, "../languages/c", "; known:");
@@ -278,9 +280,11 @@ struct fixture {
 static int make_dir(void **state)
 {
 	static struct fixture f;
+	const char *shipped = getenv("GLOVEBOX_LANGUAGES");
 
 	f = (struct fixture){ .dir = "/tmp/test_language.XXXXXX" };
-	f.saved = strdup(getenv("GLOVEBOX_LANGUAGES"));
+	if (!shipped || !(f.saved = strdup(shipped)))
+		return -1;
 	*state = &f;
 	return mkdtemp(f.dir) ? setenv("GLOVEBOX_LANGUAGES", f.dir, 1) : -1;
 }

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls that widen what of the kernel can be attacked. */
+#include "probe.h"
+#include "works.h"
+
+#include <fcntl.h>
+#include <linux/ioprio.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* Younger than the headers we build with. */
+#define SYS_cachestat_ 451
+#define SYS_futex_wake_ 454
+#define SYS_futex_wait_ 455
+#define SYS_futex_requeue_ 456
+#define SYS_statmount_ 457
+#define SYS_listmount_ 458
+#define SYS_mseal_ 462
+#define SYS_open_tree_attr_ 467
+#define SYS_listns_ 470
+#define P NOWHERE
+
+static int sc01(void)
+{
+	return ALL_REFUSED(CALL(io_uring_setup, ENOSYS, 8, P), CALL(io_uring_setup, ENOSYS, 0, P),
+			   CALL(io_uring_enter, ENOSYS, 0, 1, 1, 1, P),
+			   CALL(io_uring_register, ENOSYS, 0, 0, P, 1),
+			   CALL(io_uring_register, ENOSYS, -1UL, 0, P, 1));
+}
+
+static int sc02(void)
+{
+	int bad = 0;
+
+	for (unsigned long cmd = 0; cmd < 48; cmd++) {
+		struct call c = CALL(bpf, EPERM, cmd, P, 64);
+
+		bad |= all_refused(&c, 1);
+	}
+	return bad;
+}
+
+static int sc03(void)
+{
+	int fd = open("/dev/userfaultfd", O_RDWR);
+
+	if (fd >= 0 || errno != ENOENT)
+		return BREACH("/dev/userfaultfd: %s", fd >= 0 ? "open" : strerror(errno));
+	return ALL_REFUSED(CALL(userfaultfd, ENOSYS, 0), CALL(userfaultfd, ENOSYS, 1 | O_CLOEXEC));
+}
+
+static int sc04(void)
+{
+	return ALL_REFUSED(CALL(perf_event_open, EPERM, P, 0, -1UL, -1UL, 0));
+}
+
+/* With good pointers too: without the filter this would make a key. */
+static int sc05(void)
+{
+	struct call add = CALL(add_key, ENOSYS, (unsigned long)"user", (unsigned long)"escape",
+			       (unsigned long)"x", 1, (unsigned long)-2L);
+
+	return all_refused(&add, 1) |
+	       ALL_REFUSED(CALL(add_key, ENOSYS, P, P, P, 1, -2UL),
+			   CALL(request_key, ENOSYS, P, P, P, 0), CALL(keyctl, ENOSYS, 0, -3UL, 1),
+			   CALL(keyctl, ENOSYS, 1, P), CALL(keyctl, ENOSYS, 11, -3UL, P, 8));
+}
+
+/* A child that waits is ours to debug as far as the kernel is concerned. */
+static int sc06(void)
+{
+	pid_t victim = fork();
+	unsigned long pid = (unsigned long)victim;
+	int bad;
+
+	if (victim == 0)
+		for (;;)
+			pause();
+	{
+		struct call calls[] = {
+			CALL(ptrace, EPERM, 0),
+			CALL(ptrace, EPERM, 16, pid),     /* ATTACH */
+			CALL(ptrace, EPERM, 0x4206, pid), /* SEIZE */
+			CALL(process_vm_readv, EPERM, pid, P, 1, P, 1),
+			CALL(process_vm_writev, EPERM, pid, P, 1, P, 1),
+			CALL(kcmp, EPERM, pid, pid, 0, 0, 1),
+			CALL(pidfd_getfd, EPERM, -1UL, 0, 0),
+			CALL(process_madvise, EPERM, -1UL, P, 1, 4),
+			CALL(process_mrelease, EPERM, -1UL, 0),
+			CALL(ptrace, EPERM, 16, 1),
+		};
+
+		bad = all_refused(calls, N_ELEM(calls));
+	}
+	kill(victim, SIGKILL);
+	(void)ended(victim);
+	return bad;
+}
+
+static int sc07(void)
+{
+	static const struct call young[] = {
+		{ "statmount", SYS_statmount_, ENOSYS, { P, P, 64 } },
+		{ "listmount", SYS_listmount_, ENOSYS, { P, P, 8 } },
+		{ "listns", SYS_listns_, ENOSYS, { P, P, 8 } },
+		{ "open_tree_attr", SYS_open_tree_attr_, ENOSYS, { -1UL, P, 0, P, 32 } },
+	};
+
+	return all_refused(young, N_ELEM(young)) |
+	       ALL_REFUSED(CALL(mount, EPERM, P, P, P, 0, P), CALL(umount2, EPERM, P, 2),
+			   CALL(pivot_root, EPERM, P, P), CALL(chroot, EPERM, P),
+			   CALL(fsopen, ENOSYS, P), CALL(fsconfig, ENOSYS, -1UL, 0, P, P),
+			   CALL(fsmount, ENOSYS, -1UL), CALL(fspick, ENOSYS, -1UL, P),
+			   CALL(open_tree, ENOSYS, -1UL, P, 1),
+			   CALL(move_mount, ENOSYS, -1UL, P, -1UL, P),
+			   CALL(mount_setattr, ENOSYS, -1UL, P, 0, P, 32));
+}
+
+static int sc08(void)
+{
+	static const unsigned long kinds[] = { CLONE_NEWNS,   CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET,
+					       CLONE_NEWIPC,  CLONE_NEWUTS,  CLONE_NEWCGROUP,
+					       0x80 /* CLONE_NEWTIME */ };
+	int bad = ALL_REFUSED(CALL(clone3, ENOSYS, P, 88), CALL(clone3, ENOSYS, P, 64),
+			      CALL(setns, EPERM, 0, 0), CALL(setns, EPERM, -1UL, CLONE_NEWNS));
+
+	for (size_t i = 0; i < N_ELEM(kinds); i++) {
+		struct call calls[] = {
+			CALL(unshare, EPERM, kinds[i]),
+			CALL(unshare, EPERM, kinds[i] | CLONE_FILES | CLONE_FS),
+			CALL(clone, EPERM, kinds[i]),
+			CALL(clone, EPERM, kinds[i] | CLONE_VM | CLONE_VFORK, P),
+		};
+
+		bad |= all_refused(calls, N_ELEM(calls));
+	}
+	return bad;
+}
+
+static int sc09(void)
+{
+	/* The magic numbers are wrong on purpose. */
+	return ALL_REFUSED(CALL(kexec_load, EPERM, 0, 1, P, 0),
+			   CALL(kexec_file_load, EPERM, -1UL, -1UL, 1, P, 0),
+			   CALL(reboot, EPERM, 1, 1, 0, P));
+}
+
+/* Each of these makes a kernel look for a module by a name we choose. */
+static void ask_for_modules(void)
+{
+	int fd;
+
+	for (int family = 0; family < 64; family++)
+		(void)socket(family, SOCK_STREAM, 0);
+	for (int protocol = 0; protocol < 300; protocol++) {
+		(void)socket(AF_INET, SOCK_DGRAM, protocol);
+		(void)socket(AF_INET6, SOCK_STREAM, protocol);
+		if (protocol < 32)
+			(void)socket(AF_NETLINK, SOCK_RAW, protocol);
+	}
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_ULP, "escape", 6);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "escape", 6);
+	(void)syscall(SYS_mount, "none", "/tmp", "escapefs", 0, 0);
+	fd = open("/tmp/binfmt", O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+	(void)!write(fd, "\xfe\x01\x99\x02 escape", 11);
+	close(fd);
+	if (fork() == 0) {
+		execl("/tmp/binfmt", "binfmt", NULL);
+		_exit(0);
+	}
+	(void)wait(NULL);
+}
+
+static int sc10(void)
+{
+	ask_for_modules();
+	return ALL_REFUSED(CALL(init_module, EPERM, P, 1, P), CALL(finit_module, EPERM, -1UL, P, 0),
+			   CALL(delete_module, EPERM, P, 0));
+}
+
+static int sc11(void)
+{
+	return ALL_REFUSED(CALL(fanotify_init, EPERM, 0, 0), CALL(fanotify_init, EPERM, 0x200, 0),
+			   CALL(fanotify_mark, EPERM, -1UL, 1, 2, -1UL, P),
+			   CALL(open_by_handle_at, EPERM, -1UL, P, 0),
+			   CALL(name_to_handle_at, EPERM, -1UL, P, P, P, 0));
+}
+
+static int sc12(void)
+{
+#ifdef __x86_64__
+	return ALL_REFUSED(CALL(modify_ldt, EPERM, 0, P, 16), CALL(modify_ldt, EPERM, 1, P, 16),
+			   CALL(iopl, EPERM, 3), CALL(iopl, EPERM, 0),
+			   CALL(ioperm, EPERM, 0, 1, 1));
+#else
+	return SAFE("only x86 has them");
+#endif
+}
+
+static int sc13(void)
+{
+	static const unsigned long fine[] = { 0, 0x8, 0x20000, 0x20008, 0xffffffff };
+	int bad = ALL_REFUSED(CALL(personality, EPERM, ADDR_NO_RANDOMIZE),
+			      CALL(personality, EPERM, READ_IMPLIES_EXEC),
+			      CALL(personality, EPERM, ADDR_COMPAT_LAYOUT | 0x8),
+			      CALL(personality, EPERM, MMAP_PAGE_ZERO), CALL(personality, EPERM, 0x6));
+
+	for (size_t i = 0; i < N_ELEM(fine); i++) {
+		struct call c = CALL(personality, 0, fine[i]);
+
+		if (call_errno(&c) != 0)
+			bad |= BREACH("personality(%#lx) is refused", fine[i]);
+	}
+	return bad;
+}
+
+static int sc14(void)
+{
+	int bad = ALL_REFUSED(CALL(quotactl, EPERM, 0x800002UL << 8, P, 0, P),
+			      CALL(swapon, EPERM, P, 0), CALL(swapoff, EPERM, P), CALL(acct, EPERM, P),
+			      CALL(syslog, EPERM, 3, P, 8), CALL(syslog, EPERM, 10, 0, 0),
+			      CALL(nfsservctl, EPERM, 0, P, P), CALL(lookup_dcookie, EPERM, 0, P, 8));
+
+#ifdef __x86_64__
+	bad |= ALL_REFUSED(CALL(uselib, EPERM, P), CALL(sysfs, EPERM, 1, P), CALL(ustat, EPERM, 0, P));
+#endif
+	return bad;
+}
+
+static int sc15(void)
+{
+	return ALL_REFUSED(CALL(settimeofday, EPERM, P, 0), CALL(clock_settime, EPERM, 0, P),
+			   CALL(adjtimex, EPERM, P), CALL(clock_adjtime, EPERM, 0, P));
+}
+
+static int sc16(void)
+{
+	return ALL_REFUSED(CALL(sethostname, EPERM, P, 3), CALL(setdomainname, EPERM, P, 3),
+			   CALL(vhangup, EPERM));
+}
+
+static int sc17(void)
+{
+	return ALL_REFUSED(CALL(mbind, EPERM, 0, 4096, 2, P, 64, 0),
+			   CALL(move_pages, EPERM, 0, 1, P, P, P, 0),
+			   CALL(migrate_pages, EPERM, 0, 64, P, P),
+			   CALL(set_mempolicy, EPERM, 2, P, 64), CALL(get_mempolicy, EPERM, P, P, 64),
+			   CALL(set_mempolicy_home_node, EPERM, 0, 4096, 0, 0));
+}
+
+static int sc18(void)
+{
+	int bad = 0;
+
+	for (int family = 0; family < 64; family++) {
+		int fine = family == AF_UNIX || family == AF_INET || family == AF_INET6 ||
+			   family == AF_NETLINK;
+
+		for (unsigned long type = 1; type <= 10; type++) {
+			int fd = socket(family, (int)type, 0), pair[2];
+
+			if (!fine && (fd >= 0 || errno != EAFNOSUPPORT))
+				bad |= BREACH("socket(%d, %lu): %m", family, type);
+			if (fd >= 0)
+				close(fd);
+			if (family != AF_UNIX && (socketpair(family, (int)type, 0, pair) == 0 ||
+						  errno != EAFNOSUPPORT))
+				bad |= BREACH("socketpair(%d, %lu): %m", family, type);
+		}
+		if (!fine) {
+			struct call c = CALL(socket, EAFNOSUPPORT, (unsigned long)family, SOCK_DGRAM, 0);
+
+			bad |= all_refused(&c, 1);
+		}
+	}
+	return bad;
+}
+
+static int sc19(void)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), bad = 0;
+
+	if (fd < 0)
+		bad |= BREACH("getifaddrs cannot work: %m");
+	for (unsigned long protocol = 1; protocol < 32; protocol++) {
+		struct call c = CALL(socket, EPROTONOSUPPORT, AF_NETLINK, SOCK_RAW, protocol);
+
+		bad |= all_refused(&c, 1);
+	}
+	return bad;
+}
+
+static int sc20(void)
+{
+	static const unsigned long families[] = { AF_INET, AF_INET6 };
+	int bad = 0;
+
+	for (size_t i = 0; i < N_ELEM(families); i++) {
+		unsigned long f = families[i];
+		struct call calls[] = {
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_STREAM, 132),    /* SCTP */
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_SEQPACKET, 132),
+			CALL(socket, EPROTONOSUPPORT, f, 6, 33),               /* DCCP */
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_STREAM, 262),    /* MPTCP */
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_DGRAM, 136),     /* UDP-Lite */
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_DGRAM, 115),     /* L2TP */
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_STREAM, 256),    /* SMC */
+			CALL(socket, EPERM, f, SOCK_RAW, 0), CALL(socket, EPERM, f, SOCK_RAW, 255),
+			CALL(socket, EPERM, f, SOCK_RAW, IPPROTO_ICMP),
+			CALL(socket, EPERM, f, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP),
+			CALL(socket, EPROTONOSUPPORT, f, SOCK_PACKET, 0x300),
+		};
+
+		bad |= all_refused(calls, N_ELEM(calls));
+		if (socket((int)f, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 ||
+		    socket((int)f, SOCK_DGRAM | SOCK_NONBLOCK, IPPROTO_UDP) < 0)
+			bad |= BREACH("TCP or UDP is refused: %m");
+	}
+	return bad;
+}
+
+/* A file that may only be read, and a pipe: what Dirty Pipe and its children begin with. */
+static int sc21(void)
+{
+	int file = open("/etc/passwd", O_RDONLY), pipe1[2], pipe2[2];
+
+	if (file < 0 || pipe(pipe1) < 0 || pipe(pipe2) < 0 || write(pipe1[1], "x", 1) != 1)
+		return BREACH("cannot try: %m");
+	{
+		unsigned long in = (unsigned long)pipe1[0], out = (unsigned long)pipe2[1];
+		struct call calls[] = {
+			CALL(splice, EINVAL, (unsigned long)file, 0, out, 0, 16, 0),
+			CALL(tee, EINVAL, in, out, 16, 2),
+			CALL(vmsplice, EINVAL, out, P, 1, 2),
+		};
+
+		return all_refused(calls, N_ELEM(calls));
+	}
+}
+
+static int sc22(void)
+{
+	static const struct {
+		unsigned long level, option;
+	} options[] = {
+		{ SOL_TCP, 31 },  { SOL_TCP, 14 },      { SOL_TCP, 19 },    { SOL_TCP, 38 },
+		{ 17, 100 },      { 136, 100 },         { SOL_SOCKET, 50 }, { SOL_SOCKET, 52 },
+		{ SOL_IP, 64 },   { SOL_IP, 65 },       { SOL_IP, 96 },     { SOL_IP, 16 },
+		{ SOL_IP, 17 },   { SOL_IPV6, 64 },     { SOL_IPV6, 65 },   { SOL_IPV6, 34 },
+		{ SOL_IPV6, 35 }, { 282 /* TLS */, 1 }, { 273, 1 },         { 279 /* ALG */, 1 },
+	};
+	int tcp = socket(AF_INET, SOCK_STREAM, 0), one = 1, bad = 0;
+
+	for (size_t i = 0; i < N_ELEM(options); i++) {
+		struct call c = CALL(setsockopt, EPERM, (unsigned long)tcp, options[i].level,
+				     options[i].option, P, 4);
+
+		bad |= all_refused(&c, 1);
+	}
+	if (setsockopt(tcp, SOL_TCP, TCP_ULP, "tls", 3) == 0 || errno != EPERM)
+		bad |= BREACH("TCP_ULP tls: %m");
+	if (setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	    setsockopt(tcp, SOL_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
+		bad |= BREACH("an ordinary option is refused: %m");
+	return bad;
+}
+
+static int sc23(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} rt = { 48, SCHED_FIFO, 0, 0, 1, 0, 0, 0 }, dl = { 48, 6, 0, 0, 0, 1000000, 2000000, 2000000 };
+	struct sched_param param = { .sched_priority = 1 };
+	unsigned long p = (unsigned long)&param;
+	struct call calls[] = {
+		CALL(sched_setscheduler, EPERM, 0, SCHED_FIFO, p),
+		CALL(sched_setscheduler, EPERM, 0, SCHED_RR, p),
+		CALL(sched_setscheduler, EPERM, 0, 6, p),
+		CALL(sched_setscheduler, EPERM, 0, SCHED_RR | SCHED_RESET_ON_FORK, p),
+		CALL(ioprio_set, EPERM, 1, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0)),
+	};
+	int bad = all_refused(calls, N_ELEM(calls));
+
+	/* The policy lies behind a pointer: here the limits speak. */
+	if (syscall(SYS_sched_setattr, 0, &rt, 0) == 0 || syscall(SYS_sched_setattr, 0, &dl, 0) == 0)
+		bad |= BREACH("sched_setattr gave a real-time policy");
+	if (setpriority(PRIO_PROCESS, 0, -1) == 0)
+		bad |= BREACH("a nice value below 0");
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		bad |= BREACH("the policy is %d", sched_getscheduler(0));
+	return bad;
+}
+
+static int sc24(void)
+{
+	size_t size = 1 << 20;
+	void *huge = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	void *small = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int bad = ALL_REFUSED(CALL(memfd_secret, ENOSYS, 0));
+	struct rlimit limit;
+
+	if (huge != MAP_FAILED)
+		bad |= BREACH("huge pages");
+	if (shmget(IPC_PRIVATE, 2 << 20, IPC_CREAT | SHM_HUGETLB | 0600) >= 0)
+		bad |= BREACH("a segment of huge pages");
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_max > 64 << 10)
+		bad |= BREACH("RLIMIT_MEMLOCK is %llu", (unsigned long long)limit.rlim_max);
+	if (small == MAP_FAILED || mlock(small, size) == 0 || mlockall(MCL_CURRENT | MCL_FUTURE) == 0)
+		bad |= BREACH("more memory locked than the limit");
+	return bad ? bad : SAFE("no huge, secret or locked memory");
+}
+
+static int sc25(void)
+{
+	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { .len = 1, .filter = &code };
+	unsigned long f = (unsigned long)&program;
+	struct call calls[] = {
+		CALL(seccomp, EPERM, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, f),
+		CALL(seccomp, EPERM, SECCOMP_SET_MODE_FILTER,
+		     SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC |
+			     SECCOMP_FILTER_FLAG_TSYNC_ESRCH, f),
+		CALL(seccomp, EPERM, SECCOMP_SET_MODE_STRICT, 0, 0),
+		CALL(seccomp, EINVAL, 99, 0, 0),
+	};
+	/* Not filter_errno(): that asks by prctl itself, and a tracing filter hides later ones. */
+	static const struct call by_prctl[] = {
+		CALL(prctl, EPERM, PR_SET_SECCOMP, SECCOMP_MODE_STRICT),
+		CALL(prctl, EPERM, PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, 0),
+		CALL(prctl, EPERM, PR_SET_MM, PR_SET_MM_BRK, P, 0, 0),
+		CALL(prctl, EPERM, PR_SET_MM, 99, P, 0, 0),
+		CALL(prctl, EPERM, 62 /* PR_SCHED_CORE */, 1, 0, 0, 0),
+		CALL(prctl, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV),
+		CALL(prctl, EPERM, 67 /* PR_SET_MEMORY_MERGE */, 1, 0, 0, 0),
+		CALL(prctl, EPERM, PR_TASK_PERF_EVENTS_DISABLE),
+	};
+
+	return all_refused(calls, N_ELEM(calls)) | all_refused(by_prctl, N_ELEM(by_prctl));
+}
+
+/* The kernel would know some of the first; of the numbers above 470 nobody should hear at all. */
+static int sc26(void)
+{
+	static const long known[] = { SYS_cachestat_,     SYS_futex_wake_, SYS_futex_wait_,
+				      SYS_futex_requeue_, SYS_mseal_ };
+	static const long far[] = { -1, -2, 4096, 65535, 0x3fffffff };
+	int bad = 0;
+
+	for (size_t i = 0; i < N_ELEM(known); i++) {
+		struct call c = { "young", known[i], ENOSYS, { P, P, P, P, P, P } };
+
+		bad |= all_refused(&c, 1);
+	}
+	for (long nr = 470; nr < 1024; nr++)
+		if (syscall(nr, P, P, P, P, P, P) != -1 || errno != ENOSYS)
+			bad |= BREACH("call %ld: %m", nr);
+	for (size_t i = 0; i < N_ELEM(far); i++)
+		if (syscall(far[i], P, P, P, P, P, P) != -1 || errno != ENOSYS)
+			bad |= BREACH("call %ld: %m", far[i]);
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct row rows[] = {
+		{ "SC-01", sc01 }, { "SC-02", sc02 }, { "SC-03", sc03 }, { "SC-04", sc04 },
+		{ "SC-05", sc05 }, { "SC-06", sc06 }, { "SC-07", sc07 }, { "SC-08", sc08 },
+		{ "SC-09", sc09 }, { "SC-10", sc10 }, { "SC-11", sc11 }, { "SC-12", sc12 },
+		{ "SC-13", sc13 }, { "SC-14", sc14 }, { "SC-15", sc15 }, { "SC-16", sc16 },
+		{ "SC-17", sc17 }, { "SC-18", sc18 }, { "SC-19", sc19 }, { "SC-20", sc20 },
+		{ "SC-21", sc21 }, { "SC-22", sc22 }, { "SC-23", sc23 }, { "SC-24", sc24 },
+		{ "SC-25", sc25 }, { "SC-26", sc26 }, { "SC-27", works },
+	};
+
+	return run_rows(rows, N_ELEM(rows), argc, argv);
+}

@@ -1,0 +1,222 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Process lifetime and signals: when a run is over, nothing of it lives, and how it ended is what we say,
+# not what it says.
+
+# The box must be ended by its time limit, and then nothing of it is left.
+pl_ended_by_timeout() {
+	watch_attack "$1" --json --timeout "${2:-1s}"
+	watch_box
+	watch_end
+	[ "$(json .status)" = timeout ] || breach "$1 ended as $(json '.status + ": " + .stdout')"
+	[ "$STATUS" -eq 124 ] || breach "exit status $STATUS"
+	watch_gone 1
+}
+
+PL_01() {
+	pl_ended_by_timeout PL-01
+	json .stdout | grep -q 'daemon started' || breach 'the daemon was never there'
+}
+
+PL_02() {
+	pl_ended_by_timeout PL-02
+}
+
+PL_03() {
+	pl_ended_by_timeout PL-03
+}
+
+# Stopped, in vfork, and all of it frozen from outside as the freezer of a container manager would do.
+PL_04() {
+	local dir
+
+	watch_attack PL-04 --json --timeout 1500ms
+	watch_box
+	dir=$(watch_cgroup unified)
+	if [ -f "$dir/cgroup.freeze" ]; then
+		echo 1 >"$dir/cgroup.freeze"
+		grep -q 'frozen 1' "$dir/cgroup.events" || sleep 0.3
+		grep -q 'frozen 1' "$dir/cgroup.events" || breach 'could not freeze the box'
+	fi
+	watch_end
+	[ "$(json .status)" = timeout ] || breach "ended as $(json .status)"
+	watch_gone 1
+}
+
+PL_05() {
+	pl_ended_by_timeout PL-05
+}
+
+PL_06() {
+	box_json --timeout 6s --in "$ATTACKS/attack-PL:attack" -- ./attack PL-06
+	[ "$(json '.status + " " + (.signal | tostring)')" = 'signal 9' ] || breach "ended as $(json .status)"
+	json .stdout | grep -q before || breach 'what it printed is lost'
+}
+
+PL_07() {
+	attack PL-07
+}
+
+PL_08() {
+	sleep 30 &
+	attack PL-08
+	kill -0 $! || breach 'a process of the host is gone'
+	kill $!
+}
+
+# A pid may be a stranger's by the time it is signalled: glovebox itself must never use one.
+PL_09() {
+	command -v strace >/dev/null || cannot 'strace is not installed'
+	STATUS=0
+	strace -qq -e trace=kill,tkill,tgkill,rt_sigqueueinfo,pidfd_send_signal -o "$ROW_TMP/calls" \
+		"$GLOVEBOX" run --timeout 300ms -- sleep 20 >/dev/null 2>&1 || STATUS=$?
+	[ "$STATUS" -eq 124 ] || breach "exit status $STATUS"
+	grep -q '^pidfd_send_signal' "$ROW_TMP/calls" || breach 'the box was not ended through its pidfd'
+	! grep -v '^pidfd_send_signal\|^---\|^+++' "$ROW_TMP/calls" || breach 'a signal went to a number'
+}
+
+PL_10() {
+	local before after
+
+	watch_attack PL-10 --json --cpu-time 60s --timeout 60s
+	watch_box
+	before=$(awk '/VmRSS/ { print $2 }' "/proc/$BOX_INIT/status")
+	after=$before
+	while [ -d "/proc/$BOX_INIT" ] && [ -n "$BOX_INIT" ]; do
+		after=$(awk '/VmRSS/ { print $2 }' "/proc/$BOX_INIT/status" 2>/dev/null) || break
+		[ -n "$after" ] || break
+		[ "$after" -lt $((before + 1024)) ] || breach "the agent grew from $before to $after KiB"
+		sleep 0.1
+	done
+	watch_end 60
+	[ "$(json .status)" = ok ] || breach "$(json '.status + ": " + .stdout')"
+}
+
+# The reason comes from the cgroup and the clock, whatever the program makes it look like.
+PL_11() {
+	local code
+
+	for code in 124 125 137 143; do
+		box_json -- sh -c "echo 'Killed: out of memory, timeout' >&2; exit $code"
+		[ "$(json '.status + " " + (.exit_code | tostring)')" = "error $code" ] ||
+			breach "exit $code became $(json .status)"
+		[ "$(json .signal)" = null ] || breach "exit $code became a signal"
+	done
+	box_json -- sh -c 'kill -KILL $$'
+	[ "$(json '.status + " " + (.signal | tostring)')" = 'signal 9' ] || breach "$(json .status)"
+	box_json -- sh -c 'kill -XCPU $$'
+	case $(json .status) in
+	signal) ;;
+	*) breach "a signal it sent itself became $(json .status)" ;;
+	esac
+}
+
+PL_12() {
+	local begun=$SECONDS
+
+	watch_attack PL-12 --json --timeout 30s
+	watch_end 10
+	[ "$(json '.status + " " + (.exit_code | tostring)')" = 'ok 0' ] || breach "$(json .status)"
+	[ "$(json .stdout)" = 'main is done' ] || breach "output: $(json .stdout)"
+	[ $((SECONDS - begun)) -lt 10 ] || breach 'a grandchild held up the result'
+}
+
+# Whoever started the run goes away, in every way there is.
+PL_13() {
+	local signal
+
+	for signal in TERM INT HUP KILL; do
+		watch_attack PL-13
+		watch_box
+		[ "$(watch_members | wc -l)" -ge 3 ] || breach 'too few processes to show anything'
+		kill "-$signal" "$BG"
+		watch_end 10
+		[ "$signal" = KILL ] || watch_gone 2
+		[ -z "$(watch_members)" ] || sleep 1
+		[ -z "$(watch_members)" ] || breach "after SIG$signal: $(watch_members)"
+	done
+	# The killed one left its directories to the next start.
+	"$GLOVEBOX" run -- /bin/true
+	watch_gone 2
+	# Nobody reads any more. A shell that is asked to print forever must not run forever.
+	"$GLOVEBOX" run --output 1G --timeout 20s -- yes | head -c 1000 >/dev/null || true
+}
+
+# The clock of the day jumps by years in both directions between any two looks at it.
+PL_14() {
+	local begun
+
+	command -v cc >/dev/null || cannot 'no C compiler'
+	cc -shared -fPIC -O1 -D_GNU_SOURCE -o "$ROW_TMP/clock.so" -x c - -ldl <<-'END'
+		#include <dlfcn.h>
+		#include <sys/time.h>
+		#include <time.h>
+		static long jump(void) { static long n; return (n++ & 1 ? -1 : 1) * 86400L * 400 * n; }
+		int clock_gettime(clockid_t id, struct timespec *ts)
+		{
+			int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+			int r = real(id, ts);
+
+			/* The day, and the clock that stands still while a machine sleeps. */
+			if (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC)
+				ts->tv_sec += jump();
+			return r;
+		}
+		time_t time(time_t *ret)
+		{
+			struct timespec ts;
+
+			clock_gettime(CLOCK_REALTIME, &ts);
+			return ret ? (*ret = ts.tv_sec) : ts.tv_sec;
+		}
+		int gettimeofday(struct timeval *tv, void *zone)
+		{
+			(void)zone;
+			tv->tv_sec = time(NULL);
+			tv->tv_usec = 0;
+			return 0;
+		}
+	END
+	begun=$SECONDS
+	LD_PRELOAD=$ROW_TMP/clock.so box_json --timeout 2s -- sleep 15
+	[ "$(json .status)" = timeout ] || breach "ended as $(json .status)"
+	[ $((SECONDS - begun)) -ge 1 ] || breach 'ended too early'
+	[ $((SECONDS - begun)) -lt 12 ] || breach 'ended too late'
+	LD_PRELOAD=$ROW_TMP/clock.so box_json --timeout 30s -- sleep 0.3
+	[ "$(json .status)" = ok ] || breach "a short run ended as $(json .status)"
+}
+
+PL_15() {
+	attack PL-15 --timeout 20s
+}
+
+PL_16() {
+	attack PL-16
+	attack PL-16
+	# Two steps of one box: what compiling leaves running must be gone before the program starts.
+	mkdir "$ROW_TMP/languages"
+	cat >"$ROW_TMP/languages/leave.lang" <<-'END'
+		name = leave
+		title = a compiler that stays
+		extensions = leave
+		file = main.leave
+		compile = /home/user/attack PL-16b
+		run = cat /proc/2/comm /proc/3/comm /proc/4/comm /proc/5/comm /proc/6/comm /proc/7/comm
+		version = true
+	END
+	GLOVEBOX_LANGUAGES=$ROW_TMP/languages box_json -l leave -c x --in "$ATTACKS/attack-PL:attack"
+	[ "$(json .step)" = run ] || breach "compiling failed: $(json '.message + .stderr')"
+	! json .stdout | grep leftover || breach 'a process of the first step lives in the second'
+}
+
+PL_17() {
+	watch_attack PL-13 --json
+	watch_box
+	kill -9 "$BOX_INIT"
+	watch_end 5
+	[ "$(json .status)" = setup_error ] || breach "ended as $(json .status)"
+	json .message | grep -q agent || breach "does not say why: $(json .message)"
+	[ "$STATUS" -eq 125 ] || breach "exit status $STATUS"
+	watch_gone 2
+}

@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# For rows that look at a box from outside while it runs.
+#
+#	watch_start [OPTION…] -- CMD…    starts a box in the background: $BG is glovebox's pid
+#	watch_attack ROW [OPTION…]       the same with the group's attack program
+#	watch_box                        waits for the box: $BOX_INIT is its pid 1 as the host numbers it
+#	watch_members                    the host's pids of everything in the box
+#	watch_cgroup CONTROLLER          the box's directory in that hierarchy
+#	watch_end [SECONDS]              waits for glovebox: sets $STATUS, $OUT, $ERR
+#	watch_gone [SECONDS]             fails unless every process and cgroup of the box is gone by then
+
+watch_start() {
+	"$GLOVEBOX" run "$@" >"$ROW_TMP/.out" 2>"$ROW_TMP/.err" </dev/null &
+	BG=$!
+}
+
+watch_attack() {
+	local row=$1 group=${1%%-*}
+
+	shift
+	watch_start "$@" --in "$ATTACKS/attack-$group:attack" -- ./attack "$row"
+}
+
+# The command is running when the agent has a child that joined the command's own cgroup.
+watch_box() {
+	local i child
+
+	for ((i = 0; i < 200; i++)); do
+		BOX_INIT=$(cat "/proc/$BG/task/$BG/children" 2>/dev/null) || BOX_INIT=''
+		BOX_INIT=${BOX_INIT%% *}
+		if [ -n "$BOX_INIT" ] && [ "$(cat "/proc/$BOX_INIT/comm" 2>/dev/null)" = glovebox-agent ]; then
+			child=$(cat "/proc/$BOX_INIT/task/$BOX_INIT/children" 2>/dev/null) || child=''
+			BOX_CHILD=${child%% *}
+			if grep -qs 'exec-' "/proc/$BOX_CHILD/cgroup"; then
+				BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid") || continue
+				BOX_CGROUP=$(sed -n 's|^[0-9]*:\(memory\)*:\(.*/box-[0-9]*\).*|\2|p' \
+					"/proc/$BOX_INIT/cgroup" | head -n 1)
+				return 0
+			fi
+		fi
+		sleep 0.05
+	done
+	breach "the box did not start: $(cat "$ROW_TMP/.err")"
+}
+
+watch_members() {
+	local pid
+
+	for pid in /proc/[0-9]*; do
+		printf '%s\n' "$pid/ns/pid"
+	done | xargs stat -L -c '%i %n' 2>/dev/null | awk -F'[ /]' -v ns="$BOX_NS" '$1 == ns { print $4 }' || true
+}
+
+watch_cgroup() {
+	local dir
+
+	for dir in "/sys/fs/cgroup/$1" "/sys/fs/cgroup"; do
+		if [ -d "$dir$BOX_CGROUP" ]; then
+			printf '%s\n' "$dir$BOX_CGROUP"
+			return
+		fi
+	done
+}
+
+watch_end() {
+	local i
+
+	for ((i = 0; i < ${1:-20} * 20; i++)); do
+		kill -0 "$BG" 2>/dev/null || break
+		sleep 0.05
+	done
+	if kill -0 "$BG" 2>/dev/null; then
+		kill -9 "$BG"
+		breach "glovebox still runs after ${1:-20} s"
+	fi
+	STATUS=0
+	wait "$BG" || STATUS=$?
+	OUT=$(tr -d '\0' <"$ROW_TMP/.out")
+	ERR=$(tr -d '\0' <"$ROW_TMP/.err")
+	JSON=$OUT
+}
+
+watch_gone() {
+	local i members dirs
+
+	for ((i = 0; i < ${1:-2} * 10; i++)); do
+		members=$(watch_members)
+		dirs=$(find /sys/fs/cgroup -maxdepth 4 -path "*$BOX_CGROUP*" -prune -print 2>/dev/null |
+			grep -E "$BOX_CGROUP(\\.exec-[0-9]+)?\$" || true)
+		[ -n "$members$dirs" ] || return 0
+		sleep 0.1
+	done
+	breach "left after ${1:-2} s: processes '$members' cgroups '$dirs'"
+}
