@@ -664,7 +664,7 @@ static int in_jail(void *arg)
 	char *const args[] = { (char[]){ "glovebox-agent" }, NULL }, *const env[] = { NULL };
 	int fd = open(j->agent, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || mkdir("jail", 0755) < 0 || chroot("jail") < 0 || chdir("/") < 0)
+	if (fd < 0 || chroot("jail") < 0 || chdir("/") < 0)
 		_exit(99);
 	if (dup2(j->sock, CONTROL_FD) < 0)
 		_exit(99);

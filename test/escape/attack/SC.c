@@ -437,7 +437,6 @@ static int sc25(void)
 		CALL(seccomp, EPERM, SECCOMP_SET_MODE_STRICT, 0, 0),
 		CALL(seccomp, EINVAL, 99, 0, 0),
 	};
-	/* Not filter_errno(): that asks by prctl itself, and a tracing filter hides later ones. */
 	static const struct call by_prctl[] = {
 		CALL(prctl, EPERM, PR_SET_SECCOMP, SECCOMP_MODE_STRICT),
 		CALL(prctl, EPERM, PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, 0),

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of building a box, shared between setup.c, setup_tree.c and setup_seal.c only. */
+#pragma once
+
+#include "box/setup.h"
+
+struct setup_state {
+	const struct setup *setup;
+	int sock;
+	int layer_fd[SETUP_LAYERS_MAX];
+	int scratch_fd;
+	int root_fd; /* the new root, before and after the pivot */
+	int proc_fd;
+	int sys_user_fd;
+	int dev_fd;
+	int agent_fd;
+	int control_fd;
+	struct setup_report report;
+};
+
+/* setup_tree.c: the file system */
+int setup_do_layers(struct setup_state *s);
+int setup_do_private(struct setup_state *s);
+int setup_do_scratch(struct setup_state *s);
+int setup_do_upper(struct setup_state *s);
+int setup_do_overlay(struct setup_state *s);
+int setup_do_proc(struct setup_state *s);
+int setup_do_proc_sys(struct setup_state *s);
+int setup_do_masks(struct setup_state *s);
+int setup_do_dev(struct setup_state *s);
+int setup_do_pivot(struct setup_state *s);
+
+/* setup_seal.c: everything else */
+int setup_do_become(struct setup_state *s);
+int setup_do_time(struct setup_state *s);
+int setup_do_hostname(struct setup_state *s);
+int setup_do_lo(struct setup_state *s);
+int setup_do_cgroup_ns(struct setup_state *s);
+int setup_do_namespaces(struct setup_state *s);
+int setup_do_keyring(struct setup_state *s);
+int setup_do_stdio(struct setup_state *s);
+int setup_do_landlock(struct setup_state *s);
+int setup_do_caps(struct setup_state *s);
+int setup_do_seccomp(struct setup_state *s);

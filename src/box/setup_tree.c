@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. The child starts in fresh user, mount, pid, net, ipc and uts namespaces and
+ * waits until its ids are mapped. Then it builds the box's tree in this order:
+ *
+ *	scratch   a tmpfs with a byte and an inode limit; everything writable lives on it
+ *	root      overlay: the template's layer below, scratch/up above
+ *	/usr      a second overlay when the template borrows the host's /usr
+ *	/proc     a new procfs for the new pid namespace, masked, /proc/sys read-only
+ *	/dev      a directory of scratch with six device nodes, devpts, shm
+ *
+ * All of it is attached by descriptor below directories that were made a moment ago and that no
+ * foreign instruction has seen. Directories that mounts go onto are created in the upper layer, so a
+ * template in which /proc or /dev is a symbolic link cannot lead them elsewhere (FS-13). Then the
+ * root is changed, the old one detached, the process sealed and the agent executed.
+ *
+ * No malloc, no stdio, no return: every failure is reported as the step and the errno.
+ */
+#include "box/setup_priv.h"
+
+#include "box/breakable.h"
+#include "box/ids.h"
+#include "sys/mnt.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define OWN_INODES 128 /* directories, devices and work files that are ours, not the payload's */
+#define BOOT_ID "00000000-0000-4000-8000-000000000000\n"
+
+/* Makes a mount from a file system type and its options ("key", "value" pairs; a NULL value is a
+ * flag). */
+struct option {
+	const char *key;
+	const char *value;
+};
+
+static int make_mount(const char *type, const struct option *options, size_t n, unsigned attrs)
+{
+	_cleanup_(fd_closep) int fs_fd = mnt_fsopen(type);
+	int r;
+
+	if (fs_fd < 0)
+		return fs_fd;
+	for (size_t i = 0; i < n; i++) {
+		r = options[i].value ? mnt_fsconfig_string(fs_fd, options[i].key, options[i].value) :
+				       mnt_fsconfig_flag(fs_fd, options[i].key);
+		if (r < 0)
+			return r;
+	}
+	r = mnt_fsconfig_create(fs_fd);
+	return r < 0 ? r : mnt_fsmount(fs_fd, attrs);
+}
+
+/* The umask is 0 here. */
+static int make_dir(int dir_fd, const char *name, mode_t mode)
+{
+	return mkdirat(dir_fd, name, mode) < 0 ? -errno : 0;
+}
+
+static int make_file(int dir_fd, const char *name, mode_t mode, const char *text)
+{
+	_cleanup_(fd_closep) int fd =
+		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+}
+
+/* A second view of something that is mounted in this namespace, with further attributes. */
+static int clone_mount(int dir_fd, const char *path, uint64_t attrs)
+{
+	struct mount_attr attr = { .attr_set = attrs };
+	_cleanup_(fd_closep) int fd = mnt_open_tree(
+		dir_fd, path, OPEN_TREE_CLONE | (*path ? 0u : (unsigned)AT_EMPTY_PATH));
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = attrs ? mnt_setattr(fd, 0, &attr) : 0;
+	return r < 0 ? r : take_fd(&fd);
+}
+
+static int clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd, const char *to)
+{
+	_cleanup_(fd_closep) int fd = clone_mount(from_fd, from, attrs);
+
+	return fd < 0 ? fd : mnt_move(fd, to_fd, to);
+}
+
+int setup_do_layers(struct setup_state *s)
+{
+	if (s->setup->layers_follow) {
+		s->report.features |= SETUP_HAS_IDMAP;
+		return 0;
+	}
+	for (size_t i = 0; i < s->setup->n_layers; i++) {
+		s->layer_fd[i] = clone_mount(AT_FDCWD, s->setup->layer_path[i],
+					     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+						     MOUNT_ATTR_NODEV);
+		if (s->layer_fd[i] < 0)
+			return s->layer_fd[i];
+	}
+	return 0;
+}
+
+int setup_do_private(struct setup_state *s)
+{
+	(void)s;
+	return mnt_make_private();
+}
+
+int setup_do_scratch(struct setup_state *s)
+{
+	char size[24], inodes[24];
+	const struct option options[] = {
+		{ "size", size },
+		{ "nr_inodes", inodes },
+		{ "mode", "0755" },
+	};
+
+	if (!control_on("disk"))
+		(void)snprintf(size, sizeof(size), "0");
+	else
+		(void)snprintf(size, sizeof(size), "%llu",
+			       (unsigned long long)s->setup->disk_bytes);
+	if (!control_on("inodes"))
+		(void)snprintf(inodes, sizeof(inodes), "0");
+	else
+		(void)snprintf(inodes, sizeof(inodes), "%llu",
+			       (unsigned long long)s->setup->files_max + OWN_INODES);
+	s->scratch_fd = make_mount("tmpfs", options, ARRAY_SIZE(options),
+				   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (s->scratch_fd < 0)
+		return s->scratch_fd;
+	/* Overlay layers must be attached somewhere. /usr exists on every machine, our view of it is
+	 * private, and the layer that shows it was opened before. */
+	return mnt_move(s->scratch_fd, AT_FDCWD, "/usr");
+}
+
+int setup_do_upper(struct setup_state *s)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} dirs[] = {
+		{ "low0", 0755 },      { "low1", 0755 },      { "up", 0755 },
+		{ "work", 0755 },      { "usr-up", 0755 },    { "usr-work", 0755 },
+		{ "root", 0755 },      { "dev", 0755 },       { "shm", 01777 },
+		{ "mask", 0755 },      { "mask/dir", 0555 },  { "up/dev", 0755 },
+		{ "up/proc", 0555 },
+		{ "up/sys", 0555 },    { "up/tmp", 01777 },   { "up/run", 0755 },
+		{ "up/var", 0755 },    { "up/var/tmp", 01777 }, { "up/home", 0755 },
+		{ "up/home/user", 0755 },
+	};
+	int r = fchdir(s->scratch_fd) < 0 ? -errno : 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+		r = make_dir(s->scratch_fd, dirs[i].path, dirs[i].mode);
+	if (r == 0 && s->setup->n_layers > 1)
+		r = make_dir(s->scratch_fd, "up/usr", 0755);
+	if (r == 0)
+		r = make_file(s->scratch_fd, "mask/file", 0444, "");
+	if (r == 0)
+		r = make_file(s->scratch_fd, "boot-id", 0444, BOOT_ID);
+	if (r == 0 && fchownat(s->scratch_fd, "up/home/user", IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
+		r = -errno;
+	return r;
+}
+
+/* FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. userxattr
+ * switches redirect_dir and metacopy off (FS-22). */
+static int overlay(const char *lower, const char *upper, const char *work)
+{
+	const struct option options[] = {
+		{ "lowerdir", lower },   { "upperdir", upper }, { "workdir", work },
+		{ "userxattr", NULL },   { "volatile", NULL },  { "index", "off" },
+	};
+
+	return make_mount("overlay", options, ARRAY_SIZE(options),
+			  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+int setup_do_overlay(struct setup_state *s)
+{
+	_cleanup_(fd_closep) int usr_fd = -EBADF;
+	int r = mnt_move(s->layer_fd[0], s->scratch_fd, "low0");
+
+	if (r < 0)
+		return r;
+	s->root_fd = overlay("low0", "up", "work");
+	if (s->root_fd < 0)
+		return s->root_fd;
+	r = mnt_move(s->root_fd, s->scratch_fd, "root");
+	if (r < 0 || s->setup->n_layers < 2)
+		return r;
+	r = mnt_move(s->layer_fd[1], s->scratch_fd, "low1");
+	if (r < 0)
+		return r;
+	usr_fd = overlay("low1", "usr-up", "usr-work");
+	return usr_fd < 0 ? usr_fd : mnt_move(usr_fd, s->root_fd, "usr");
+}
+
+int setup_do_proc(struct setup_state *s)
+{
+	const struct option options[] = { { "hidepid", "invisible" } };
+
+	s->proc_fd = make_mount("proc", options, control_on("hidepid") ? 1 : 0,
+				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (s->proc_fd < 0)
+		return s->proc_fd;
+	s->sys_user_fd = openat(s->proc_fd, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->sys_user_fd < 0)
+		return -errno;
+	return mnt_move(s->proc_fd, s->root_fd, "proc");
+}
+
+int setup_do_proc_sys(struct setup_state *s)
+{
+	int r = 0;
+
+	if (control_on("proc-sys"))
+		r = clone_onto(s->proc_fd, "sys", MOUNT_ATTR_RDONLY, s->proc_fd, "sys");
+	if (r == 0)
+		r = clone_onto(s->scratch_fd, "boot-id", MOUNT_ATTR_RDONLY, s->proc_fd,
+			       "sys/kernel/random/boot_id");
+	return r;
+}
+
+/* Paths are relative to scratch, where we stand: nothing on them was made by anybody else. */
+int setup_do_masks(struct setup_state *s)
+{
+	static const struct {
+		const char *from, *to;
+	} masks[] = {
+#define MASK_FILE(path) { "mask/file", "root/proc/" path },
+#define MASK_DIR(path) { "mask/dir", "root/proc/" path },
+#include "box/masks.def"
+#undef MASK_FILE
+#undef MASK_DIR
+	};
+	/* The mask itself becomes a read-only mount; its copies inherit that. */
+	int r = control_on("masks") ? clone_onto(s->scratch_fd, "mask",
+						 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
+						 s->scratch_fd, "mask") :
+				      0;
+
+	for (size_t i = 0; r == 0 && control_on("masks") && i < ARRAY_SIZE(masks); i++) {
+		r = mnt_bind(masks[i].from, masks[i].to);
+		if (r == -ENOENT)
+			r = 0;
+		else
+			s->report.masks++;
+	}
+	return r;
+}
+
+/* Shows a device of the host, after making sure that it is the one we mean (FS-14). */
+static int bind_device(struct setup_state *s, const char *name, unsigned minor_number, unsigned major_number)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+	char path[24];
+	struct stat st;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/dev/%s", name);
+	fd = clone_mount(AT_FDCWD, path, 0);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(major_number, minor_number))
+		return -ENODEV;
+	r = make_file(s->dev_fd, name, 0666, "");
+	return r < 0 ? r : mnt_move(fd, s->dev_fd, name);
+}
+
+int setup_do_dev(struct setup_state *s)
+{
+	static const struct {
+		const char *name;
+		unsigned major_number, minor_number;
+	} devices[] = {
+		{ "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
+		{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
+	};
+	static const struct {
+		const char *name, *target;
+	} links[] = {
+		{ "fd", "/proc/self/fd" },     { "stdin", "/proc/self/fd/0" },
+		{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
+		{ "ptmx", "pts/ptmx" },
+	};
+	const struct option pts_options[] = {
+		{ "ptmxmode", "0666" }, { "mode", "0620" }, { "max", "64" },
+	};
+	_cleanup_(fd_closep) int pts_fd = -EBADF;
+	int r;
+
+	if (!control_on("dev"))
+		return clone_onto(AT_FDCWD, "/dev", 0, s->root_fd, "dev");
+	s->dev_fd = clone_mount(s->scratch_fd, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (s->dev_fd < 0)
+		return s->dev_fd;
+	r = mnt_move(s->dev_fd, s->root_fd, "dev");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
+		r = bind_device(s, devices[i].name, devices[i].minor_number,
+				devices[i].major_number);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
+		r = symlinkat(links[i].target, s->dev_fd, links[i].name) < 0 ? -errno : 0;
+	if (r == 0)
+		r = make_dir(s->dev_fd, "pts", 0755);
+	if (r == 0)
+		r = make_dir(s->dev_fd, "shm", 01777);
+	if (r < 0)
+		return r;
+	pts_fd = make_mount("devpts", pts_options, ARRAY_SIZE(pts_options),
+			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (pts_fd < 0)
+		return pts_fd;
+	r = mnt_move(pts_fd, s->dev_fd, "pts");
+	return r < 0 ? r : clone_onto(s->scratch_fd, "shm", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				      s->dev_fd, "shm");
+}
+
+int setup_do_pivot(struct setup_state *s)
+{
+	int r;
+
+	if (fchdir(s->root_fd) < 0)
+		return -errno;
+	r = mnt_pivot_here();
+	if (r == 0)
+		r = mnt_detach("."); /* the old root lies on top of the new one */
+	if (r == 0 && chdir("/") < 0)
+		r = -errno;
+	return r;
+}
+
