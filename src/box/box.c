@@ -153,6 +153,29 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 	return guide_child(b, s, fail);
 }
 
+static bool has_name(const char *name, void *arg)
+{
+	return strcmp(name, arg) == 0;
+}
+
+static int create_cgroup(struct box_host *h, const struct cgroup_limits *cap, struct box *b,
+			 struct fail *fail)
+{
+	char name[32];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "box-%u", b->ids.number);
+	r = cgroup_box_create(&h->cgroups, name, cap, &b->cgroup);
+	if (r == -EEXIST) {
+		/* We hold the number, so whoever made this is dead, only just. */
+		(void)cgroup_reap(&h->cgroups, has_name, name);
+		r = cgroup_box_create(&h->cgroups, name, cap, &b->cgroup);
+	}
+	return r < 0 ? fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
+				strerror(-r)) :
+		       0;
+}
+
 int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
 	       struct box *ret, struct fail *fail)
 {
@@ -171,7 +194,6 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.files_max = limits->files,
 		.agent_fd = h->agent_fd,
 	};
-	char name[32];
 	int r = ids_take(&h->ids, &b.ids, fail);
 
 	if (r < 0)
@@ -179,11 +201,8 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 	b.disk_bytes = limits->disk_bytes;
 	s.single_id = b.ids.kind == IDS_SINGLE;
 	s.layers_follow = b.ids.kind == IDS_RANGE && control_on("idmap");
-	(void)snprintf(name, sizeof(name), "box-%u", b.ids.number);
-	r = cgroup_box_create(&h->cgroups, name, &cap, &b.cgroup);
-	if (r < 0)
-		r = fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s", strerror(-r));
-	else
+	r = create_cgroup(h, &cap, &b, fail);
+	if (r == 0)
 		r = start_child(&b, &s, fail);
 	if (r < 0) {
 		box_destroy(&b);

@@ -45,16 +45,32 @@ static int make_agent(void)
 	return take_fd(&fd);
 }
 
+struct leftovers {
+	struct ids_host *ids;
+	int lock_fd; /* of the number that is being cleaned up: nobody may take it meanwhile */
+};
+
 /* "box-17" is a leftover when nobody alive has number 17. */
 static bool is_stale(const char *name, void *arg)
 {
-	struct ids_host *ids = arg;
+	struct leftovers *l = arg;
 	uint64_t number;
 
+	fd_closep(&l->lock_fd);
 	if (strncmp(name, "box-", 4) != 0 || parse_u64(name + 4, &number) < 0 ||
-	    number >= ids->slots.count)
+	    number >= l->ids->slots.count)
 		return false;
-	return ids_stale(ids, (uint32_t)number);
+	l->lock_fd = slots_take_number(&l->ids->slots, (uint32_t)number);
+	return l->lock_fd >= 0;
+}
+
+static void remove_leftovers(struct box_host *h)
+{
+	struct leftovers l = { .ids = &h->ids, .lock_fd = -EBADF };
+
+	/* What cannot be removed now is tried again at the next start. */
+	(void)cgroup_reap(&h->cgroups, is_stale, &l);
+	fd_closep(&l.lock_fd);
 }
 
 int box_host_open(struct box_host *ret, struct fail *fail)
@@ -77,7 +93,7 @@ int box_host_open(struct box_host *ret, struct fail *fail)
 				"cannot make the agent's memory file: %s%s", strerror(-r),
 				r == -EACCES ? " (sysctl vm.memfd_noexec forbids it)" : "");
 	}
-	(void)cgroup_reap(&h.cgroups, is_stale, &h.ids);
+	remove_leftovers(&h);
 	*ret = h;
 	return 0;
 }

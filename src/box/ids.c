@@ -158,13 +158,6 @@ void ids_release(struct ids *ids)
 	fd_closep(&ids->lock_fd);
 }
 
-bool ids_stale(struct ids_host *h, uint32_t number)
-{
-	_cleanup_(fd_closep) int fd = slots_take_number(&h->slots, number);
-
-	return fd >= 0;
-}
-
 /* FS-16: a write to /proc must reach the kernel, so make sure that /proc is one. */
 static int write_proc(pid_t pid, const char *file, const char *text)
 {

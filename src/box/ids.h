@@ -42,9 +42,6 @@ void ids_host_close(struct ids_host *h);
 _must_check_ int ids_take(struct ids_host *h, struct ids *ret, struct fail *fail);
 void ids_release(struct ids *ids);
 
-/* Is this number nobody's? Then what is left under it is a leftover. */
-bool ids_stale(struct ids_host *h, uint32_t number);
-
 /* Writes the maps of a child that was just cloned into its user namespace. */
 _must_check_ int ids_map(const struct ids *ids, pid_t pid, struct fail *fail);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 
 static const struct cli_verb verbs[] = {
@@ -33,8 +34,20 @@ static int print_help(FILE *to)
 	return ferror(to) ? CLI_FAILURE : CLI_OK;
 }
 
+/* Started without standard descriptors, the next file opened would become one of them, and what a
+ * program prints would be written into it. */
+static int ensure_stdio(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
+			return -EBADF;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (ensure_stdio() < 0)
+		return CLI_FAILURE;
 	if (argc < 2) {
 		(void)print_help(stderr);
 		return CLI_USAGE;

@@ -1,34 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run_args.h"
+#include "cli/run_args_priv.h"
 
-#include "base/parse.h"
 #include "cli/language.h"
 #include "wire/wire.h"
 
 #include <fcntl.h>
 #include <getopt.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 
 #define ENV_MAX 256
-#define INPUTS_MAX 256
-
-enum option_id {
-	OPT_STDIN = 256,
-	OPT_IN,
-	OPT_OUT,
-	OPT_ENV,
-	OPT_TIMEOUT,
-	OPT_CPU_TIME,
-	OPT_CPUS,
-	OPT_MEMORY,
-	OPT_DISK,
-	OPT_FILES,
-	OPT_PIDS,
-	OPT_OUTPUT,
-	OPT_JSON,
-	OPT_RAW,
-};
 
 static const struct option options[] = {
 	{ "language", required_argument, NULL, 'l' },
@@ -65,106 +45,6 @@ struct args {
 	size_t n_env;
 };
 
-static const struct run_limits defaults = {
-	.timeout_us = UINT64_C(30) * 1000000,
-	.cpu_time_us = UINT64_C(10) * 1000000,
-	.memory_bytes = UINT64_C(256) << 20,
-	.disk_bytes = UINT64_C(256) << 20,
-	.files = 65536,
-	.output_bytes = UINT64_C(1) << 20,
-	.pids = 64,
-	.cpu_milli = 1000,
-};
-
-/* A limit must be a number of its kind within what makes sense. */
-static int bad_limit(struct fail *fail, const char *name, const char *text, const char *want)
-{
-	return fail_set(fail, EINVAL, "limits", "--%s %s: %s", name, text, want);
-}
-
-static int read_bytes(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
-		      struct fail *fail)
-{
-	char want[96];
-
-	if (parse_bytes(text, ret) < 0)
-		return bad_limit(fail, name, text, "give a size such as 64M or 2G");
-	if (*ret < min || *ret > max) {
-		(void)snprintf(want, sizeof(want), "must be between %lluK and %lluM here",
-			       (unsigned long long)(min >> 10), (unsigned long long)(max >> 20));
-		return bad_limit(fail, name, text, want);
-	}
-	return 0;
-}
-
-static int read_duration(const char *name, const char *text, uint64_t *ret, struct fail *fail)
-{
-	if (parse_duration_us(text, ret) < 0)
-		return bad_limit(fail, name, text, "give a duration such as 500ms, 30s or 5m");
-	if (*ret < 1000 || *ret > UINT64_C(86400) * 1000000)
-		return bad_limit(fail, name, text, "must be between 1ms and 24h");
-	return 0;
-}
-
-static int read_count(const char *name, const char *text, uint64_t max, uint64_t *ret,
-		      struct fail *fail)
-{
-	char want[64];
-
-	if (parse_u64(text, ret) == 0 && *ret >= 1 && *ret <= max)
-		return 0;
-	(void)snprintf(want, sizeof(want), "must be a whole number from 1 to %llu",
-		       (unsigned long long)max);
-	return bad_limit(fail, name, text, want);
-}
-
-static int read_cpus(const char *text, uint32_t *ret, struct fail *fail)
-{
-	char want[80];
-	int cpus = get_nprocs();
-
-	if (parse_cpus_milli(text, ret) == 0 && *ret >= 10 && *ret <= (uint32_t)cpus * 1000)
-		return 0;
-	(void)snprintf(want, sizeof(want), "must be between 0.01 and %d, the CPUs of this machine",
-		       cpus);
-	return bad_limit(fail, "cpus", text, want);
-}
-
-static uint64_t machine_memory(void)
-{
-	struct sysinfo info;
-
-	return sysinfo(&info) < 0 ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
-}
-
-static int read_limit(int id, const char *text, struct run_limits *l, struct fail *fail)
-{
-	uint64_t n;
-	int r;
-
-	switch (id) {
-	case OPT_TIMEOUT:
-		return read_duration("timeout", text, &l->timeout_us, fail);
-	case OPT_CPU_TIME:
-		return read_duration("cpu-time", text, &l->cpu_time_us, fail);
-	case OPT_CPUS:
-		return read_cpus(text, &l->cpu_milli, fail);
-	case OPT_MEMORY:
-		return read_bytes("memory", text, 4 << 20, machine_memory(), &l->memory_bytes, fail);
-	case OPT_DISK:
-		return read_bytes("disk", text, 64 << 10, machine_memory(), &l->disk_bytes, fail);
-	case OPT_OUTPUT:
-		return read_bytes("output", text, 1, UINT64_C(1) << 32, &l->output_bytes, fail);
-	case OPT_FILES:
-		return read_count("files", text, UINT64_C(1) << 24, &l->files, fail);
-	default:
-		r = read_count("pids", text, 32768, &n, fail);
-		if (r == 0)
-			l->pids = (uint32_t)n;
-		return r;
-	}
-}
-
 static int add_env(struct args *a, const char *text, struct fail *fail)
 {
 	const char *equals = strchr(text, '=');
@@ -177,100 +57,6 @@ static int add_env(struct args *a, const char *text, struct fail *fail)
 		return fail_set(fail, E2BIG, "--env", "--env %.40s…: longer than 64 KiB", text);
 	a->env[a->n_env++] = text;
 	return 0;
-}
-
-/* Where an input goes in the box: absolute, without . and .. */
-static int input_dest(const char *source, const char *dest, char **ret, struct fail *fail)
-{
-	_cleanup_(freep) char *path = NULL;
-	const char *slash = strrchr(source, '/');
-	const char *base = slash ? slash + 1 : source;
-	size_t len = dest ? strlen(dest) : 0;
-	int n;
-
-	if (!dest || !len)
-		n = asprintf(&path, RUN_HOME "/%s", base);
-	else
-		n = asprintf(&path, "%s%s%s", dest[0] == '/' ? "" : RUN_HOME "/", dest,
-			     dest[len - 1] == '/' ? base : "");
-	if (n < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	for (const char *p = path; *p; p += strcspn(p, "/")) {
-		size_t part;
-
-		p += strspn(p, "/");
-		part = strcspn(p, "/");
-		if (part && !wire_name_ok((const unsigned char *)p, part))
-			return fail_set(fail, EINVAL, "--in",
-					"--in %s: the destination may not have . or .. in it (add "
-					":NAME)",
-					source);
-	}
-	if (strlen(path) > WIRE_PATH_MAX || !*base)
-		return fail_set(fail, EINVAL, "--in", "--in %s: name the destination (add :NAME)",
-				source);
-	*ret = take_ptr(path);
-	return 0;
-}
-
-static int open_input(const char *path, bool *ret_is_dir)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))) {
-		fd_close(fd);
-		return -EINVAL;
-	}
-	*ret_is_dir = S_ISDIR(st.st_mode);
-	return fd;
-}
-
-/* PATH[:DEST]. A path that exists with its colon is taken as it is. */
-static int add_input(struct run_request *q, const char *text, struct fail *fail)
-{
-	_cleanup_(freep) char *source = strdup(text);
-	struct run_input in = { .fd = -EBADF };
-	struct run_input *grown;
-	char *colon = source ? strrchr(source, ':') : NULL;
-	const char *dest = NULL;
-	int r;
-
-	if (!source)
-		return -ENOMEM;
-	if (q->n_inputs >= INPUTS_MAX)
-		return fail_set(fail, E2BIG, "--in", "more than %d inputs", INPUTS_MAX);
-	if (colon && access(source, F_OK) < 0) {
-		*colon = '\0';
-		dest = colon + 1;
-	}
-	/* "dir/" means dir */
-	for (size_t n = strlen(source); n > 1 && source[n - 1] == '/'; n--)
-		source[n - 1] = '\0';
-	in.fd = open_input(source, &in.is_dir);
-	if (in.fd == -EINVAL)
-		return fail_set(fail, EINVAL, "--in", "--in %s: neither a file nor a directory",
-				source);
-	if (in.fd < 0)
-		return fail_set(fail, -in.fd, "--in", "cannot read --in %s: %s", source,
-				strerror(-in.fd));
-	r = input_dest(source, dest, &in.dest, fail);
-	if (r == 0) {
-		grown = reallocarray(q->inputs, q->n_inputs + 1, sizeof(in));
-		if (grown) {
-			q->inputs = grown;
-			q->inputs[q->n_inputs++] = in;
-			return 0;
-		}
-		r = -ENOMEM;
-		free(in.dest);
-	}
-	fd_close(in.fd);
-	return r;
 }
 
 static int read_option(int id, struct args *a, struct run_request *q, struct fail *fail)
@@ -298,14 +84,14 @@ static int read_option(int id, struct args *a, struct run_request *q, struct fai
 		a->stdin_path = optarg;
 		return 0;
 	case OPT_IN:
-		return add_input(q, optarg, fail);
+		return run_args_input(q, optarg, fail);
 	case OPT_OUT:
 		q->out_dir = optarg;
 		return 0;
 	case OPT_ENV:
 		return add_env(a, optarg, fail);
 	default:
-		return read_limit(id, optarg, &a->given, fail);
+		return run_args_limit(id, optarg, &a->given, fail);
 	}
 }
 
@@ -393,36 +179,12 @@ static int read_code(const struct args *a, struct run_request *q, struct fail *f
 	return 0;
 }
 
-/* The limits of a step: what was given, else what the language needs, else the default. */
-static struct run_limits step_limits(const struct run_limits *given, const struct language_limits *l)
-{
-	struct run_limits out = *given;
-
-#define CHOOSE(field, need)                                                                        \
-	do {                                                                                       \
-		if (!out.field)                                                                    \
-			out.field = MAX((uint64_t)defaults.field, (uint64_t)(need));               \
-	} while (0)
-	CHOOSE(timeout_us, l->timeout_us);
-	CHOOSE(cpu_time_us, l->cpu_time_us);
-	CHOOSE(memory_bytes, l->memory_bytes);
-	CHOOSE(disk_bytes, l->disk_bytes);
-	CHOOSE(files, 0);
-	CHOOSE(output_bytes, 0);
-#undef CHOOSE
-	if (!out.pids)
-		out.pids = (uint32_t)MAX((uint64_t)defaults.pids, l->pids);
-	if (!out.cpu_milli)
-		out.cpu_milli = defaults.cpu_milli;
-	return out;
-}
-
 static int set_step(struct run_step *step, const char *command, const struct language *l,
 		    const struct language_limits *limits, const struct args *a, struct fail *fail)
 {
 	struct language_vars vars = { .file = l->file };
 
-	step->limits = step_limits(&a->given, limits);
+	step->limits = run_args_step_limits(&a->given, limits);
 	vars.memory_mb = step->limits.memory_bytes >> 20;
 	vars.cpus = MAX(step->limits.cpu_milli / 1000, 1u);
 	return language_argv(command, &vars, &step->argv, fail);
@@ -546,7 +308,7 @@ static int use_command(const struct args *a, struct run_request *q, struct fail 
 		return -ENOMEM;
 	/* Like language_argv(): one block, freed at once; the strings are the caller's. */
 	memcpy(q->run.argv, a->command, n * sizeof(char *));
-	q->run.limits = step_limits(&a->given, &no_needs);
+	q->run.limits = run_args_step_limits(&a->given, &no_needs);
 	return 0;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "template/template.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <time.h>
+
+#define KEEP_SECONDS (2 * 86400) /* longer than any run may last */
 
 static bool is_builtin(const char *name)
 {
@@ -68,29 +72,77 @@ int template_state_dir(char *ret, size_t size, struct fail *fail)
 	return 0;
 }
 
-/* Builds beside the final name and renames: whoever comes second finds it or replaces nothing. */
-static int build(const char *dir, const char *final, struct fail *fail)
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
-	_cleanup_(fd_closep) int dir_fd = -EBADF;
-	char temporary[PATH_MAX];
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	(void)remove(path);
+	return 0;
+}
+
+/* Only directories that we made: nothing of a box is ever below them. */
+static void remove_tree(const char *path)
+{
+	(void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Roots of earlier states of this host that no box can use any more, and what a crash left. */
+static void prune(const char *dir)
+{
+	time_t long_ago = time(NULL) - KEEP_SECONDS;
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	while (d && (entry = readdir(d))) {
+		char path[PATH_MAX];
+		struct stat st;
+
+		if (entry->d_name[0] == '.' ||
+		    snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path))
+			continue;
+		if (stat(path, &st) == 0 && st.st_ctime < long_ago)
+			remove_tree(path);
+	}
+	if (d)
+		(void)closedir(d);
+}
+
+static int build_in(const char *temporary, const char *final, struct fail *fail)
+{
+	_cleanup_(fd_closep) int dir_fd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
-	if (snprintf(temporary, sizeof(temporary), "%s/new-XXXXXX", dir) >= (int)sizeof(temporary))
-		return fail_set(fail, ENAMETOOLONG, "template", "HOME is too long");
-	if (!mkdtemp(temporary))
-		return fail_set(fail, errno, "template", "cannot write to %s: %s", dir,
-				strerror(errno));
-	dir_fd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0 || fchmod(dir_fd, 0755) < 0)
 		return fail_set(fail, errno, "template", "cannot use %s: %s", temporary,
 				strerror(errno));
 	r = template_build_base(dir_fd, fail);
 	if (r < 0)
 		return r;
-	if (rename(temporary, final) < 0 && errno != ENOTEMPTY && errno != EEXIST)
-		return fail_set(fail, errno, "template", "cannot rename %s: %s", temporary,
-				strerror(errno));
+	if (rename(temporary, final) < 0)
+		return errno == ENOTEMPTY || errno == EEXIST ?
+			       1 : /* somebody else was faster */
+			       fail_set(fail, errno, "template", "cannot rename %s: %s", temporary,
+					strerror(errno));
 	return 0;
+}
+
+/* Builds beside the final name and renames: nobody ever sees half a root. */
+static int build(const char *dir, const char *final, struct fail *fail)
+{
+	char temporary[PATH_MAX];
+	int r;
+
+	prune(dir);
+	if (snprintf(temporary, sizeof(temporary), "%s/new-XXXXXX", dir) >= (int)sizeof(temporary))
+		return fail_set(fail, ENAMETOOLONG, "template", "HOME is too long");
+	if (!mkdtemp(temporary))
+		return fail_set(fail, errno, "template", "cannot write to %s: %s", dir,
+				strerror(errno));
+	r = build_in(temporary, final, fail);
+	if (r != 0)
+		remove_tree(temporary);
+	return r < 0 ? r : 0;
 }
 
 int template_open(const char *name, struct template *ret, struct fail *fail)

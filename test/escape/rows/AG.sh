@@ -78,7 +78,7 @@ agent_spoils() {
 		rm -rf o
 		agent "$deed" --out o
 		[ "$(json .stdout)" = polite ] || breach "$deed: stdout $(json .stdout)"
-		[[ "$(json .message)" = *outputs* ]] || breach "$deed: message '$(json .message)'"
+		[[ "$(json .message)" =~ (outputs|was copied) ]] || breach "$deed: message '$(json .message)'"
 		[ -z "$(find . /tmp/escaped -name '*escaped*' 2>/dev/null)" ] || breach "$deed: wrote outside"
 	done
 }

@@ -50,14 +50,7 @@ SC_12() { attack SC-12; }
 SC_13() { attack SC-13; }
 SC_14() { attack SC-14; }
 
-SC_15() {
-	local before
-
-	before=$(cat /proc/driver/rtc 2>/dev/null | grep -v time || true)
-	attack SC-15
-	[ "$before" = "$(cat /proc/driver/rtc 2>/dev/null | grep -v time || true)" ] ||
-		breach "the host's clock was set"
-}
+SC_15() { attack SC-15; }
 
 SC_16() {
 	local before
@@ -74,7 +67,20 @@ SC_20() { attack SC-20; }
 SC_21() { attack SC-21; }
 SC_22() { attack SC-22; }
 SC_23() { attack SC-23; }
-SC_24() { attack SC-24; }
+
+# Huge pages are not counted as memory by cgroups: a box that gets one takes it from the whole machine.
+# Most machines have none in reserve, and there nothing could be seen; so two are put there for a moment.
+SC_24() {
+	local reserve=/proc/sys/vm/nr_hugepages
+
+	if [ -w "$reserve" ]; then
+		HUGE_PAGES=$(cat "$reserve")
+		trap 'echo "$HUGE_PAGES" >/proc/sys/vm/nr_hugepages' EXIT
+		echo $((HUGE_PAGES + 2)) >"$reserve"
+	fi
+	attack SC-24
+}
+
 SC_25() { attack SC-25; }
 SC_26() { attack SC-26; }
 

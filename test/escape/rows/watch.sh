@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # For rows that look at a box from outside while it runs.
+# shellcheck disable=SC2034  # STATUS, OUT, ERR and JSON are read by the rows
 #
 #	watch_start [OPTION…] -- CMD…    starts a box in the background: $BG is glovebox's pid
 #	watch_attack ROW [OPTION…]       the same with the group's attack program

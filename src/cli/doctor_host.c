@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of the host around boxes, the languages it has, and the real thing. */
+#include "cli/doctor.h"
+#include "cli/language.h"
+#include "cli/self.h"
+
+void doctor_check_core(const struct doctor *d, struct doctor_result *r)
+{
+	char pattern[128] = "";
+
+	(void)d;
+	if (doctor_sysctl_text("kernel.core_pattern", pattern, sizeof(pattern)) < 0 ||
+	    pattern[0] != '|') {
+		doctor_summary(r, DOCTOR_OK, "no program is started by crashes");
+		return;
+	}
+	pattern[strcspn(pattern, " ")] = '\0';
+	doctor_summary(r, DOCTOR_NOTE, "crashes start %.100s as root", pattern + 1);
+	doctor_cost(r, "nothing: programs in boxes have RLIMIT_CORE 1, with which the kernel does not "
+		       "start it");
+}
+
+void doctor_check_ptrace(const struct doctor *d, struct doctor_result *r)
+{
+	uint64_t scope;
+
+	(void)d;
+	if (doctor_sysctl("kernel.yama.ptrace_scope", &scope) == 0 && scope > 0) {
+		doctor_summary(r, DOCTOR_OK, "kernel.yama.ptrace_scope = %llu",
+			       (unsigned long long)scope);
+		return;
+	}
+	doctor_summary(r, DOCTOR_NOTE, "processes of one user may trace each other");
+	doctor_cost(r, "nothing in boxes, which cannot trace; other programs of yours can read what "
+		       "glovebox holds");
+	doctor_remedy(r, "sudo sysctl -w kernel.yama.ptrace_scope=1 (needs the Yama security module)");
+}
+
+void doctor_check_tiocsti(const struct doctor *d, struct doctor_result *r)
+{
+	uint64_t legacy;
+	int e = doctor_sysctl("dev.tty.legacy_tiocsti", &legacy);
+
+	(void)d;
+	if (e == 0 && legacy == 0) {
+		doctor_summary(r, DOCTOR_OK, "dev.tty.legacy_tiocsti = 0");
+		return;
+	}
+	doctor_summary(r, DOCTOR_NOTE, "programs can type into their terminal (TIOCSTI)");
+	doctor_cost(r, "nothing in boxes, which never get your terminal; other sandboxes may hand it on");
+	doctor_remedy(r, "%s", e == 0 ? "sudo sysctl -w dev.tty.legacy_tiocsti=0" :
+					"install Linux 6.2 or later");
+}
+
+void doctor_check_symlinks(const struct doctor *d, struct doctor_result *r)
+{
+	uint64_t links;
+
+	if (doctor_sysctl("fs.protected_symlinks", &links) == 0 && links > 0) {
+		doctor_summary(r, DOCTOR_OK, "fs.protected_symlinks = %llu",
+			       (unsigned long long)links);
+		return;
+	}
+	doctor_summary(r, DOCTOR_NOTE, "links of others in /tmp are followed");
+	doctor_cost(r, "nothing in boxes, which have their own /tmp%s",
+		    d->root ? "" : "; ours in the host's /tmp is opened without following links");
+	doctor_remedy(r, "sudo sysctl -w fs.protected_symlinks=1 fs.protected_hardlinks=1");
+}
+
+void doctor_check_languages(const struct doctor *d, struct doctor_result *r)
+{
+	struct fail fail = { 0 };
+	struct language *list;
+	char missing[120] = "";
+	size_t n, present = 0, len = 0;
+
+	(void)d;
+	if (language_list(&list, &n, &fail) < 0) {
+		doctor_summary(r, DOCTOR_WARNING, "%.150s", fail.msg);
+		doctor_cost(r, "glovebox run -l does not work; commands after -- do");
+		doctor_remedy(r, "install glovebox with its share directory, or set "
+				 "GLOVEBOX_LANGUAGES");
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (language_present(&list[i]))
+			present++;
+		else if (len + strlen(list[i].name) + 2 < sizeof(missing))
+			len += (size_t)snprintf(missing + len, sizeof(missing) - len, " %s",
+						list[i].name);
+	}
+	doctor_summary(r, present ? DOCTOR_OK : DOCTOR_NOTE, "%zu of %zu are installed%s", present, n,
+		       present < n ? "" : ", all that we know");
+	if (present < n)
+		doctor_detail(r, "Not installed:%s.", missing);
+	language_list_free(list, n);
+}
+
+void doctor_check_box(const struct doctor *d, struct doctor_result *r)
+{
+	if (d->box_ok) {
+		doctor_summary(r, DOCTOR_OK, "made, ran /bin/true and removed; it was ready in %.1f ms",
+			       json_number_value(json_object_get(d->box, "setup_ms")));
+		return;
+	}
+	if (!d->box)
+		doctor_summary(r, DOCTOR_ERROR, "glovebox run did not even start");
+	else if (*self_text(d->box, "message"))
+		doctor_summary(r, DOCTOR_ERROR, "%.150s", self_text(d->box, "message"));
+	else
+		doctor_summary(r, DOCTOR_ERROR, "/bin/true ended with status %.60s",
+			       self_text(d->box, "status"));
+	doctor_cost(r, "no code can be run");
+	doctor_remedy(r, "see the errors above");
+}
