@@ -24,6 +24,19 @@ uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes)
 	return memory_bytes + disk_bytes;
 }
 
+struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgroup_limits *wanted)
+{
+	struct cgroup_limits l = *wanted;
+
+	if (!(h->features & CGROUP_MEMORY) || !control_on("memory"))
+		l.memory_bytes = 0;
+	if (!(h->features & CGROUP_PIDS) || !control_on("pids"))
+		l.pids = 0;
+	if (!(h->features & CGROUP_CPU) || !control_on("cpu"))
+		l.cpu_milli = 0;
+	return l;
+}
+
 static uint64_t namespaces(void)
 {
 	uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
@@ -77,17 +90,13 @@ static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYER
 	return 0;
 }
 
-/* The parent's half of the set-up: cgroups, ids and layers, then the word to go. */
+/* The parent's half of the set-up: ids and layers, then the word to go. */
 static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 {
 	int layers[SETUP_LAYERS_MAX] = { -EBADF, -EBADF };
 	struct iovec part = { .iov_base = (char[]){ "g" }, .iov_len = 1 };
 	int r;
 
-	r = cgroup_box_attach(&b->cgroup, b->pid);
-	if (r < 0)
-		return fail_set(fail, -r, "cgroups", "cannot put the box into its cgroup: %s",
-				strerror(-r));
 	r = ids_map(&b->ids, b->pid, fail);
 	if (r < 0)
 		return r;
@@ -134,6 +143,7 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
 	}
 	child.control_fd = control[1];
+	child.cgroup = &b->cgroup;
 	b->pid = proc_clone(namespaces(), b->cgroup.clone_fd, &b->pidfd);
 	if (b->pid == 0) {
 		/* Only the parent may hold its ends, or we could not see it go. */
@@ -179,13 +189,12 @@ static int create_cgroup(struct box_host *h, const struct cgroup_limits *cap, st
 int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
 	       struct box *ret, struct fail *fail)
 {
-	const struct cgroup_limits cap = {
-		.memory_bytes = control_on("memory") ?
-					box_memory_cap(limits->memory_bytes, limits->disk_bytes) +
-						AGENT_MEMORY :
-					0,
-		.pids = control_on("pids") ? limits->pids + AGENT_PIDS : 0,
+	const struct cgroup_limits wanted = {
+		.memory_bytes = box_memory_cap(limits->memory_bytes, limits->disk_bytes) +
+				AGENT_MEMORY,
+		.pids = limits->pids + AGENT_PIDS,
 	};
+	const struct cgroup_limits cap = box_enforced(&h->cgroups, &wanted);
 	struct box b = BOX_INIT;
 	struct setup s = {
 		.layer_path = { t->root, t->usr },

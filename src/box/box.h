@@ -98,6 +98,9 @@ _must_check_ int box_files(struct box *b, uint32_t type, const char *root, struc
 /* The limits given to a command are the kernel's for memory and files together. */
 uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes);
 
+/* Those of the limits that this host's cgroups can enforce; which that is, a run's result says. */
+struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgroup_limits *wanted);
+
 struct box_disk {
 	uint64_t used_bytes;
 	uint64_t free_bytes;

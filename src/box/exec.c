@@ -2,7 +2,6 @@
 /* Operations in a box: the host's side of starting a command or a file transfer. */
 #include "box/box.h"
 
-#include "box/breakable.h"
 #include "sys/sock.h"
 #include "wire/wire.h"
 
@@ -55,12 +54,12 @@ static struct wire_exec exec_request(const struct box *b, const struct box_comma
 
 int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, struct fail *fail)
 {
-	const struct cgroup_limits limits = {
-		.memory_bytes =
-			control_on("memory") ? box_memory_cap(c->memory_bytes, b->disk_bytes) : 0,
-		.pids = control_on("pids") ? c->pids : 0,
-		.cpu_milli = control_on("cpu") ? c->cpu_milli : 0,
+	const struct cgroup_limits wanted = {
+		.memory_bytes = box_memory_cap(c->memory_bytes, b->disk_bytes),
+		.pids = c->pids,
+		.cpu_milli = c->cpu_milli,
 	};
+	const struct cgroup_limits limits = box_enforced(b->cgroup.host, &wanted);
 	struct wire_exec request = exec_request(b, c);
 	struct box_exec e = BOX_EXEC_INIT;
 	int fds[1 + CGROUP_HIER_MAX], pair[2], r;

@@ -49,6 +49,7 @@ static int step_exec(struct setup_state *s)
 void setup_child(const struct setup *setup, int sock)
 {
 	static int (*const steps[_SETUP_STEP_MAX])(struct setup_state *) = {
+		[SETUP_CGROUP] = setup_do_cgroup,
 		[SETUP_GO] = step_go,
 		[SETUP_LAYERS] = setup_do_layers,
 		[SETUP_TIME] = setup_do_time,
@@ -81,7 +82,7 @@ void setup_child(const struct setup *setup, int sock)
 	};
 
 	(void)umask(0);
-	for (unsigned i = SETUP_GO; i < _SETUP_STEP_MAX; i++) {
+	for (unsigned i = SETUP_START + 1; i < _SETUP_STEP_MAX; i++) {
 		int r = steps[i](&s);
 
 		if (r < 0) {

@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 
+struct cgroup_box;
+
 #define SETUP_LAYERS_MAX 2
 
 enum setup_step {
@@ -33,6 +35,7 @@ struct setup {
 	bool single_id;
 	uint64_t disk_bytes;
 	uint64_t files_max;
+	const struct cgroup_box *cgroup;
 	int agent_fd;
 	int control_fd;
 };

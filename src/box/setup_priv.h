@@ -31,6 +31,7 @@ int setup_do_dev(struct setup_state *s);
 int setup_do_pivot(struct setup_state *s);
 
 /* setup_seal.c: everything else */
+int setup_do_cgroup(struct setup_state *s);
 int setup_do_become(struct setup_state *s);
 int setup_do_time(struct setup_state *s);
 int setup_do_hostname(struct setup_state *s);

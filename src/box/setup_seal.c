@@ -8,6 +8,7 @@
 #include "box/breakable.h"
 #include "box/filter.h"
 #include "box/ids.h"
+#include "sys/cgroup.h"
 #include "sys/landlock.h"
 #include "sys/netns.h"
 #include "sys/proc.h"
@@ -22,6 +23,11 @@
 #include <time.h>
 
 #define BOX_HOSTNAME "glovebox"
+
+int setup_do_cgroup(struct setup_state *s)
+{
+	return cgroup_box_join(s->setup->cgroup);
+}
 
 int setup_do_become(struct setup_state *s)
 {

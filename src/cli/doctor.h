@@ -32,6 +32,7 @@ struct doctor_result {
 /* What checks share. */
 struct doctor {
 	bool root;
+	int userns;  /* 0, or the error of making a user namespace */
 	json_t *box; /* what `glovebox run --json -- /bin/true` said, or NULL */
 	bool box_ok;
 	struct cgroup_host cgroups;
@@ -54,6 +55,9 @@ const char *doctor_level_name(enum doctor_level level);
 /* For something that boxes need: since they are the judge, a warning should they run without. */
 enum doctor_level doctor_needed(const struct doctor *d);
 
+/* Without user namespaces most attempts fail for that reason alone: says so and returns true. */
+bool doctor_is_blocked(const struct doctor *d, struct doctor_result *r);
+
 /* doctor_probe.c: tries something in a child in new namespaces, as the root of the user namespace if
  * that is one of them. 0 or the error of making them or of the attempt; -ECHILD when it was killed. */
 int doctor_probe(uint64_t namespaces, int (*attempt)(void));
@@ -72,6 +76,9 @@ int doctor_probe_unprivileged(const struct doctor *d);
 _must_check_ int doctor_sysctl_text(const char *name, char *ret, size_t size);
 _must_check_ int doctor_sysctl(const char *name, uint64_t *ret);
 
+/* Writes a file of /proc, in one go as the kernel wants it. */
+_must_check_ int doctor_write(const char *path, const char *text);
+
 /* doctor_subids.c: a line of /etc/subuid or /etc/subgid. */
 struct doctor_subid {
 	char owner[64];
@@ -82,8 +89,13 @@ struct doctor_subid {
 #define DOCTOR_SUBIDS_MAX 1024
 #define DOCTOR_SUBIDS_COUNT 65536u
 
-/* Returns how many there are (0 when there is no such file). */
-_must_check_ int doctor_subids_read(const char *file, struct doctor_subid *ret, size_t max);
+struct doctor_subids {
+	size_t n;
+	struct doctor_subid list[DOCTOR_SUBIDS_MAX];
+};
+
+/* Without such a file there are none. */
+_must_check_ int doctor_subids_read(const char *file, struct doctor_subids *ret);
 
 /* The command that gives a user the ids that are missing; "" when none are. */
 _must_check_ int doctor_subids_command(const char *user, uid_t uid, char *ret, size_t size);

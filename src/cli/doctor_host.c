@@ -16,8 +16,9 @@ void doctor_check_core(const struct doctor *d, struct doctor_result *r)
 	}
 	pattern[strcspn(pattern, " ")] = '\0';
 	doctor_summary(r, DOCTOR_NOTE, "crashes start %.100s as root", pattern + 1);
-	doctor_cost(r, "nothing: programs in boxes have RLIMIT_CORE 1, with which the kernel does not "
-		       "start it");
+	doctor_cost(r,
+		    "nothing: programs in boxes have RLIMIT_CORE 1, with which the kernel does not "
+		    "start it");
 }
 
 void doctor_check_ptrace(const struct doctor *d, struct doctor_result *r)
@@ -31,9 +32,11 @@ void doctor_check_ptrace(const struct doctor *d, struct doctor_result *r)
 		return;
 	}
 	doctor_summary(r, DOCTOR_NOTE, "processes of one user may trace each other");
-	doctor_cost(r, "nothing in boxes, which cannot trace; other programs of yours can read what "
-		       "glovebox holds");
-	doctor_remedy(r, "sudo sysctl -w kernel.yama.ptrace_scope=1 (needs the Yama security module)");
+	doctor_cost(r,
+		    "nothing in boxes, which cannot trace; other programs of yours can read what "
+		    "glovebox holds");
+	doctor_remedy(r,
+		      "sudo sysctl -w kernel.yama.ptrace_scope=1 (needs the Yama security module)");
 }
 
 void doctor_check_tiocsti(const struct doctor *d, struct doctor_result *r)
@@ -47,9 +50,12 @@ void doctor_check_tiocsti(const struct doctor *d, struct doctor_result *r)
 		return;
 	}
 	doctor_summary(r, DOCTOR_NOTE, "programs can type into their terminal (TIOCSTI)");
-	doctor_cost(r, "nothing in boxes, which never get your terminal; other sandboxes may hand it on");
-	doctor_remedy(r, "%s", e == 0 ? "sudo sysctl -w dev.tty.legacy_tiocsti=0" :
-					"install Linux 6.2 or later");
+	doctor_cost(
+		r,
+		"nothing in boxes, which never get your terminal; other sandboxes may hand it on");
+	doctor_remedy(r, "%s",
+		      e == 0 ? "sudo sysctl -w dev.tty.legacy_tiocsti=0" :
+			       "install Linux 6.2 or later");
 }
 
 void doctor_check_symlinks(const struct doctor *d, struct doctor_result *r)
@@ -70,16 +76,18 @@ void doctor_check_symlinks(const struct doctor *d, struct doctor_result *r)
 void doctor_check_languages(const struct doctor *d, struct doctor_result *r)
 {
 	struct fail fail = { 0 };
-	struct language *list;
+	struct language *list = NULL;
 	char missing[120] = "";
 	size_t n, present = 0, len = 0;
 
 	(void)d;
-	if (language_list(&list, &n, &fail) < 0) {
-		doctor_summary(r, DOCTOR_WARNING, "%.150s", fail.msg);
+	if (language_list(&list, &n, &fail) < 0 || n == 0) {
+		doctor_summary(r, DOCTOR_NOTE, "%.150s",
+			       fail.msg[0] ? fail.msg : "there are no language files");
 		doctor_cost(r, "glovebox run -l does not work; commands after -- do");
 		doctor_remedy(r, "install glovebox with its share directory, or set "
 				 "GLOVEBOX_LANGUAGES");
+		free(list);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -89,8 +97,8 @@ void doctor_check_languages(const struct doctor *d, struct doctor_result *r)
 			len += (size_t)snprintf(missing + len, sizeof(missing) - len, " %s",
 						list[i].name);
 	}
-	doctor_summary(r, present ? DOCTOR_OK : DOCTOR_NOTE, "%zu of %zu are installed%s", present, n,
-		       present < n ? "" : ", all that we know");
+	doctor_summary(r, present ? DOCTOR_OK : DOCTOR_NOTE, "%zu of %zu are installed%s", present,
+		       n, present < n ? "" : ", all that we know");
 	if (present < n)
 		doctor_detail(r, "Not installed:%s.", missing);
 	language_list_free(list, n);
@@ -99,7 +107,8 @@ void doctor_check_languages(const struct doctor *d, struct doctor_result *r)
 void doctor_check_box(const struct doctor *d, struct doctor_result *r)
 {
 	if (d->box_ok) {
-		doctor_summary(r, DOCTOR_OK, "made, ran /bin/true and removed; it was ready in %.1f ms",
+		doctor_summary(r, DOCTOR_OK,
+			       "made, ran /bin/true and removed; it was ready in %.1f ms",
 			       json_number_value(json_object_get(d->box, "setup_ms")));
 		return;
 	}

@@ -55,11 +55,13 @@ void doctor_check_kernel(const struct doctor *d, struct doctor_result *r)
 		return;
 	}
 	doctor_summary(r, doctor_needed(d), "Linux %.60s lacks%.80s", u.release, missing);
-	doctor_detail(r, "Boxes need Linux 5.12; a container's seccomp profile can hide calls too.");
+	doctor_detail(r,
+		      "Boxes need Linux 5.12; a container's seccomp profile can hide calls too.");
 	doctor_cost(r, "boxes cannot be made");
-	doctor_remedy(r, "install a newer kernel (Debian: apt-get install linux-image-amd64 from "
-			 "backports; Ubuntu: apt-get install linux-generic-hwe-22.04), or run outside "
-			 "the container");
+	doctor_remedy(r,
+		      "install a newer kernel (Debian: apt-get install linux-image-amd64 from "
+		      "backports; Ubuntu: apt-get install linux-generic-hwe-22.04), or run outside "
+		      "the container");
 }
 
 static int try_seccomp(void)
@@ -76,14 +78,16 @@ void doctor_check_seccomp(const struct doctor *d, struct doctor_result *r)
 
 	(void)box_filter_program(&len);
 	if (e == 0) {
-		doctor_summary(r, DOCTOR_OK, "the boxes' filter can be installed (%zu instructions)",
-			       len);
+		doctor_summary(r, DOCTOR_OK,
+			       "the boxes' filter can be installed (%zu instructions)", len);
 		return;
 	}
 	doctor_summary(r, doctor_needed(d), "the boxes' system-call filter cannot be installed: %s",
 		       strerror(-e));
-	doctor_cost(r, "boxes are refused: nothing would keep their programs from the whole kernel");
-	doctor_remedy(r, "use a kernel with CONFIG_SECCOMP_FILTER=y (Debian's and Ubuntu's have it)");
+	doctor_cost(r,
+		    "boxes are refused: nothing would keep their programs from the whole kernel");
+	doctor_remedy(r,
+		      "use a kernel with CONFIG_SECCOMP_FILTER=y (Debian's and Ubuntu's have it)");
 }
 
 /* What each ABI brought that boxes use. */
@@ -161,7 +165,8 @@ static int try_nftables(void)
 		char bytes[1024];
 	} answer;
 	const struct timeval patience = { .tv_sec = 2 };
-	_cleanup_(fd_closep) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	_cleanup_(fd_closep) int fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	const struct nlmsgerr *error = NLMSG_DATA(&answer.head);
 	ssize_t n;
 
@@ -178,10 +183,12 @@ static int try_nftables(void)
 
 void doctor_check_nftables(const struct doctor *d, struct doctor_result *r)
 {
-	int e = doctor_probe(CLONE_NEWUSER | CLONE_NEWNET, try_nftables);
 	bool program = access("/usr/sbin/nft", X_OK) == 0 || access("/sbin/nft", X_OK) == 0;
+	int e;
 
-	(void)d;
+	if (doctor_is_blocked(d, r))
+		return;
+	e = doctor_probe(CLONE_NEWUSER | CLONE_NEWNET, try_nftables);
 	if (e == 0) {
 		doctor_summary(r, DOCTOR_OK, "the kernel has nf_tables in namespaces%s",
 			       program ? ", nft is installed" : "");

@@ -11,7 +11,7 @@ static const struct {
 	const char *name;
 	unsigned feature;
 } features[] = {
-	{ "memory", CGROUP_MEMORY },     { "pids", CGROUP_PIDS }, { "cpu", CGROUP_CPU },
+	{ "memory", CGROUP_MEMORY },    { "pids", CGROUP_PIDS }, { "cpu", CGROUP_CPU },
 	{ "cpu-time", CGROUP_CPUACCT }, { "kill", CGROUP_KILL },
 };
 
@@ -33,19 +33,23 @@ static void remedy_delegation(const struct doctor *d, struct doctor_result *r)
 	bool v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
 
 	if (d->root)
-		doctor_remedy(r, "sudo mount -t cgroup2 none /sys/fs/cgroup, where nothing is mounted; in "
-				 "a container: docker run --cgroupns=private --privileged");
+		doctor_remedy(
+			r,
+			"sudo mount -t cgroup2 none /sys/fs/cgroup, where nothing is mounted; in "
+			"a container: docker run --cgroupns=private --privileged");
 	else if (v2 && systemd)
-		doctor_remedy(r, "systemd-run --user --scope -p Delegate=yes glovebox run …, or run as "
-				 "root");
+		doctor_remedy(
+			r, "systemd-run --user --scope -p Delegate=yes glovebox run …, or run as "
+			   "root");
 	else if (v2)
 		doctor_remedy(r, "sudo mkdir /sys/fs/cgroup/mine && sudo chown -R $USER "
 				 "/sys/fs/cgroup/mine && echo $$ | sudo tee "
 				 "/sys/fs/cgroup/mine/cgroup.procs, or run as root");
 	else
-		doctor_remedy(r, "run as root: sudo glovebox …; or boot with "
-				 "systemd.unified_cgroup_hierarchy=1 and use systemd-run --user --scope "
-				 "-p Delegate=yes");
+		doctor_remedy(
+			r, "run as root: sudo glovebox …; or boot with "
+			   "systemd.unified_cgroup_hierarchy=1 and use systemd-run --user --scope "
+			   "-p Delegate=yes");
 }
 
 void doctor_check_cgroup(const struct doctor *d, struct doctor_result *r)
@@ -70,8 +74,10 @@ void doctor_check_cgroup(const struct doctor *d, struct doctor_result *r)
 							cgroup_mode_name(d->cgroups.mode),
 		       *list ? list : "no limits for a whole box");
 	doctor_detail(r, "%s.", d->cgroups.why_none);
-	doctor_cost(r, "memory and process limits hold for each process, not for the box: a fork bomb "
-		       "is stopped late");
+	doctor_cost(
+		r,
+		"memory, process and CPU limits hold for single processes at best, not for a box: a fork bomb "
+		"is stopped late");
 	remedy_delegation(d, r);
 }
 
@@ -79,26 +85,54 @@ void doctor_check_cgroup(const struct doctor *d, struct doctor_result *r)
 struct greedy {
 	const char *limit;
 	const char *status;
-	unsigned needs; /* cgroup features without which it cannot be told */
+	double slowed; /* it must take so many times its CPU time */
 	const char *args[12];
 };
 
 static const struct greedy greedy[] = {
-	{ "memory", "memory_limit", CGROUP_MEMORY,
+	{ "memory",
+	  "memory_limit",
+	  0,
 	  { "--memory", "32M", "--timeout", "10s", "--", "tail", "/dev/zero" } },
-	{ "processes", "pids_limit", CGROUP_PIDS,
+	{ "processes",
+	  "pids_limit",
+	  0,
 	  { "--pids", "8", "--timeout", "10s", "--", "sh", "-c",
-	    "for i in 1 2 3 4 5 6 7 8 9; do sleep 9 & done; wait" } },
-	{ "CPU time", "cpu_limit", CGROUP_CPUACCT,
-	  { "--cpu-time", "100ms", "--timeout", "10s", "--", "sh", "-c", "while :; do :; done" } },
-	{ "disk", "disk_limit", 0,
+	    "for i in 1 2 3 4 5 6 7 8 9; do sleep 2 & done; wait" } },
+	{ "CPU time",
+	  "cpu_limit",
+	  0,
+	  { "--cpu-time", "50ms", "--timeout", "10s", "--", "sh", "-c", "while :; do :; done" } },
+	{ "CPU share",
+	  "cpu_limit",
+	  2,
+	  { "--cpus", "0.2", "--cpu-time", "50ms", "--timeout", "10s", "--", "sh", "-c",
+	    "while :; do :; done" } },
+	{ "disk",
+	  "disk_limit",
+	  0,
 	  { "--disk", "1M", "--timeout", "10s", "--", "sh", "-c", "head -c 4M /dev/zero >f" } },
-	{ "files", "disk_limit", 0,
+	{ "files",
+	  "disk_limit",
+	  0,
 	  { "--files", "100", "--timeout", "10s", "--", "sh", "-c",
 	    "i=0; while [ $i -lt 300 ]; do : >f$i || exit 1; i=$((i+1)); done" } },
 	{ "output", "output_limit", 0, { "--output", "1K", "--timeout", "10s", "--", "yes" } },
 	{ "wall clock", "timeout", 0, { "--timeout", "100ms", "--", "sleep", "9" } },
 };
+
+static double usage(const json_t *result, const char *key)
+{
+	return json_number_value(json_object_get(json_object_get(result, "usage"), key));
+}
+
+static bool was_held(const struct greedy *g, const json_t *result)
+{
+	double cpu_ms = usage(result, "cpu_user_ms") + usage(result, "cpu_system_ms");
+
+	return !strcmp(self_text(result, "status"), g->status) &&
+	       usage(result, "wall_ms") >= g->slowed * cpu_ms;
+}
 
 static void add_word(char *text, size_t size, const char *word)
 {
@@ -110,8 +144,8 @@ static void add_word(char *text, size_t size, const char *word)
 /* Two at a time: one is finished while the next one runs. */
 static void run_greedy(char held[128], char loose[128])
 {
-	struct self_job jobs[ARRAY_SIZE(greedy)];
-	int started[ARRAY_SIZE(greedy)];
+	struct self_job jobs[ARRAY_SIZE(greedy)] = { 0 };
+	int started[ARRAY_SIZE(greedy)] = { 0 };
 
 	for (size_t i = 0; i <= ARRAY_SIZE(greedy); i++) {
 		json_t *result = NULL;
@@ -121,7 +155,7 @@ static void run_greedy(char held[128], char loose[128])
 		if (i == 0)
 			continue;
 		if (started[i - 1] == 0 && self_finish(&jobs[i - 1], &result) == 0 &&
-		    !strcmp(self_text(result, "status"), greedy[i - 1].status))
+		    was_held(&greedy[i - 1], result))
 			add_word(held, 128, greedy[i - 1].limit);
 		else
 			add_word(loose, 128, greedy[i - 1].limit);

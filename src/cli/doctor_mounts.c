@@ -29,17 +29,22 @@ static int try_proc(void)
 
 void doctor_check_proc(const struct doctor *d, struct doctor_result *r)
 {
-	int e = doctor_probe(IN_A_USERNS | CLONE_NEWPID, try_proc);
+	int e;
 
+	if (doctor_is_blocked(d, r))
+		return;
+	e = doctor_probe(IN_A_USERNS | CLONE_NEWPID, try_proc);
 	if (e == 0) {
 		doctor_summary(r, DOCTOR_OK, "can be mounted with hidden processes");
 		return;
 	}
 	doctor_summary(r, doctor_needed(d), "cannot be mounted in a namespace: %s", strerror(-e));
 	if (e == -EPERM)
-		doctor_detail(r, "Something is mounted over parts of /proc, as container engines do; "
-				 "the kernel then refuses a new one that would show them.");
-	doctor_cost(r, "boxes cannot be made: each needs a /proc that shows only its own processes");
+		doctor_detail(r,
+			      "Something is mounted over parts of /proc, as container engines do; "
+			      "the kernel then refuses a new one that would show them.");
+	doctor_cost(r,
+		    "boxes cannot be made: each needs a /proc that shows only its own processes");
 	doctor_remedy(r, "grep ' /proc/' /proc/self/mountinfo shows what is in the way; in a "
 			 "container: docker run --security-opt systempaths=unconfined, or "
 			 "--privileged");
@@ -85,15 +90,18 @@ static int try_tmpfs_limit(void)
 
 void doctor_check_tmpfs(const struct doctor *d, struct doctor_result *r)
 {
-	int e = doctor_probe(IN_A_USERNS, try_tmpfs_limit);
+	int e;
 
+	if (doctor_is_blocked(d, r))
+		return;
+	e = doctor_probe(IN_A_USERNS, try_tmpfs_limit);
 	if (e == 0) {
 		doctor_summary(r, DOCTOR_OK, "can be mounted in a namespace, its size limit holds");
 		return;
 	}
 	doctor_summary(r, doctor_needed(d), "does not work in a namespace: %s", strerror(-e));
 	doctor_cost(r, "boxes cannot be made: what they write lives on a tmpfs with a limit");
-	doctor_remedy(r, "see user namespaces above; or use a kernel with CONFIG_TMPFS=y");
+	doctor_remedy(r, "use a kernel with CONFIG_TMPFS=y");
 }
 
 static int try_overlay(void)
@@ -140,16 +148,19 @@ static int try_tmpfs_attributes(void)
 
 void doctor_check_overlay(const struct doctor *d, struct doctor_result *r)
 {
-	int e = doctor_probe(IN_A_USERNS, try_overlay);
+	int e;
 
+	if (doctor_is_blocked(d, r))
+		return;
+	e = doctor_probe(IN_A_USERNS, try_overlay);
 	if (e < 0) {
 		doctor_summary(r, doctor_needed(d), "cannot be mounted in a namespace: %s",
 			       strerror(-e));
 		doctor_cost(r, "boxes cannot be made: their root is an overlay on the template");
-		doctor_remedy(r, "%s", e == -ENODEV ?
-						"sudo modprobe overlay" :
-						"use Linux 5.11 or later (userxattr), outside of a "
-						"container that forbids it");
+		doctor_remedy(r, "%s",
+			      e == -ENODEV ? "sudo modprobe overlay" :
+					     "use Linux 5.11 or later (userxattr), outside of a "
+					     "container that forbids it");
 		return;
 	}
 	if (doctor_probe(IN_A_USERNS, try_tmpfs_attributes) == 0) {
@@ -157,27 +168,28 @@ void doctor_check_overlay(const struct doctor *d, struct doctor_result *r)
 		return;
 	}
 	doctor_summary(r, DOCTOR_NOTE, "works, but tmpfs has no user attributes");
-	doctor_cost(r, "in a box, directories of the template cannot be renamed, or replaced once "
-		       "removed");
-	doctor_remedy(r, "install Linux 6.6 or later");
+	doctor_cost(
+		r, "nothing for programs, which may not change the template's directories; a box's "
+		   "root could not rename them");
+	doctor_remedy(r, "install Linux 6.6 or later with CONFIG_TMPFS_XATTR=y");
 }
 
-/* A process that only lends its user namespace. */
-static pid_t start_lender(int *ret_pidfd, int *ret_userns_fd)
+/* The user namespace of a process that only lends it; one without a map is no use for this. */
+static int open_userns(pid_t pid)
 {
-	pid_t pid = proc_clone(CLONE_NEWUSER, -EBADF, ret_pidfd);
 	char path[40];
+	int r, fd;
 
-	if (pid < 0)
-		return pid;
-	if (pid == 0)
-		for (;;)
-			(void)pause();
+	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	r = doctor_write(path, "0 0 65536");
+	(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", pid);
+	if (r == 0)
+		r = doctor_write(path, "0 0 65536");
+	if (r < 0)
+		return r;
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	*ret_userns_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (*ret_userns_fd < 0)
-		*ret_userns_fd = -errno;
-	return pid;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 static int try_idmap(const char *path, int userns_fd)
@@ -196,12 +208,17 @@ static int probe_idmap(const char *const *paths, size_t n, const char **ret_path
 {
 	_cleanup_(fd_closep) int pidfd = -EBADF;
 	_cleanup_(fd_closep) int userns_fd = -EBADF;
-	pid_t pid = start_lender(&pidfd, &userns_fd);
+	pid_t pid = proc_clone(CLONE_NEWUSER, -EBADF, &pidfd);
 	siginfo_t info;
-	int r = userns_fd < 0 ? userns_fd : 0;
+	int r;
 
 	if (pid < 0)
 		return pid;
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	userns_fd = open_userns(pid);
+	r = userns_fd < 0 ? userns_fd : 0;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = try_idmap(*ret_path = paths[i], userns_fd);
 	(void)proc_kill(pidfd, SIGKILL);
@@ -223,6 +240,8 @@ void doctor_check_idmap(const struct doctor *d, struct doctor_result *r)
 		doctor_cost(r, "in a box, files of the template belong to 'nobody'");
 		return;
 	}
+	if (doctor_is_blocked(d, r))
+		return;
 	if (template_state_dir(roots, sizeof(roots), &fail) < 0)
 		(void)snprintf(roots, sizeof(roots), "/");
 	e = probe_idmap(paths, ARRAY_SIZE(paths), &path);
@@ -252,7 +271,7 @@ void doctor_check_disk(const struct doctor *d, struct doctor_result *r)
 		return;
 	}
 	mib = (uint64_t)fs.f_bavail * fs.f_frsize >> 20;
-	doctor_summary(r, mib >= 256 ? DOCTOR_OK : DOCTOR_WARNING, "%llu MiB free in %.100s",
+	doctor_summary(r, mib >= 256 ? DOCTOR_OK : DOCTOR_NOTE, "%llu MiB free in %.100s",
 		       (unsigned long long)mib, dir);
 	if (mib >= 256)
 		return;

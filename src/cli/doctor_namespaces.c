@@ -40,20 +40,25 @@ static void explain_userns(struct doctor_result *r, int e)
 			      "Ubuntu's kernel.apparmor_restrict_unprivileged_userns is 1 and our "
 			      "AppArmor profile (%s) does not have 'userns'.",
 			      profile);
-		doctor_remedy(r, "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
+		doctor_remedy(r,
+			      "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; or, "
+			      "narrower, a profile with 'userns,' for this program in "
+			      "/etc/apparmor.d");
 	} else if (e == -ENOSPC || e == -EUSERS) {
-		doctor_detail(r, "The limit of namespaces is reached, here or in a namespace around us.");
+		doctor_detail(
+			r, "The limit of namespaces is reached, here or in a namespace around us.");
 		doctor_remedy(r, "sudo sysctl -w user.max_user_namespaces=65536, outside of any "
 				 "container");
 	} else {
-		doctor_detail(r, "No sysctl explains it: a container or a security module forbids it.");
+		doctor_detail(
+			r, "No sysctl explains it: a container or a security module forbids it.");
 		doctor_remedy(r, REMEDY_DOCKER);
 	}
 }
 
 void doctor_check_userns(const struct doctor *d, struct doctor_result *r)
 {
-	int e = doctor_probe(CLONE_NEWUSER | CLONE_NEWNS, doctor_try_tmpfs);
+	int e = d->userns;
 
 	if (e < 0) {
 		doctor_summary(r, doctor_needed(d), "cannot be made, or have no power: %s",
@@ -80,14 +85,16 @@ void doctor_check_namespaces(const struct doctor *d, struct doctor_result *r)
 		const char *name;
 		uint64_t flag;
 	} kinds[] = {
-		{ "mount", CLONE_NEWNS },  { "pid", CLONE_NEWPID },       { "net", CLONE_NEWNET },
-		{ "ipc", CLONE_NEWIPC },   { "uts", CLONE_NEWUTS },       { "cgroup", CLONE_NEWCGROUP },
+		{ "mount", CLONE_NEWNS }, { "pid", CLONE_NEWPID }, { "net", CLONE_NEWNET },
+		{ "ipc", CLONE_NEWIPC },  { "uts", CLONE_NEWUTS }, { "cgroup", CLONE_NEWCGROUP },
 	};
 	char bad[96] = "";
 	size_t len = 0;
 	uint64_t all = CLONE_NEWUSER;
 	int e;
 
+	if (doctor_is_blocked(d, r))
+		return;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		all |= kinds[i].flag;
 	e = doctor_probe(all, doctor_try_nothing);
@@ -101,10 +108,12 @@ void doctor_check_namespaces(const struct doctor *d, struct doctor_result *r)
 	doctor_summary(r, doctor_needed(d), "cannot be made:%s: %s", len ? bad : " all at once",
 		       strerror(-e));
 	doctor_detail(r, "The kernel was built without, user.max_*_namespaces is 0, or a container "
-			 "forbids it. Without user namespaces none can be made.");
+			 "forbids it.");
 	doctor_cost(r, "boxes cannot be made");
-	doctor_remedy(r, "sysctl -a | grep '^user.max_', and set what is 0 with sudo sysctl -w; "
-			 "%.200s", REMEDY_DOCKER);
+	doctor_remedy(r,
+		      "sysctl -a | grep '^user.max_', and set what is 0 with sudo sysctl -w; "
+		      "%.200s",
+		      REMEDY_DOCKER);
 }
 
 static int try_time(void)
@@ -114,9 +123,11 @@ static int try_time(void)
 
 void doctor_check_time(const struct doctor *d, struct doctor_result *r)
 {
-	int e = doctor_probe(CLONE_NEWUSER, try_time);
+	int e;
 
-	(void)d;
+	if (doctor_is_blocked(d, r))
+		return;
+	e = doctor_probe(CLONE_NEWUSER, try_time);
 	if (e == 0) {
 		doctor_summary(r, DOCTOR_OK, "boxes have clocks of their own");
 		return;
@@ -133,11 +144,14 @@ static void explain_single(const struct ids_host *h, struct doctor_result *r)
 	char command[256] = "";
 
 	doctor_summary(r, DOCTOR_WARNING, "one id for everything in a box: %s", h->why_single);
-	doctor_detail(r, "Boxes run, but with your own id only, which their agent and programs share.");
-	doctor_cost(r, "the wall between a box's agent and its programs; all your boxes share one id");
+	doctor_detail(
+		r, "Boxes run, but with your own id only, which their agent and programs share.");
+	doctor_cost(r,
+		    "the wall between a box's agent and its programs; all your boxes share one id");
 	if (access("/usr/bin/newuidmap", X_OK) < 0)
 		doctor_remedy(r, "sudo apt-get install uidmap");
-	else if (pw && doctor_subids_command(pw->pw_name, pw->pw_uid, command, sizeof(command)) == 0)
+	else if (pw &&
+		 doctor_subids_command(pw->pw_name, pw->pw_uid, command, sizeof(command)) == 0)
 		doctor_remedy(r, "sudo %s", command);
 }
 
@@ -162,39 +176,47 @@ void doctor_check_ids(const struct doctor *d, struct doctor_result *r)
 	ids_host_close(&h);
 }
 
+static void explain_overlap(const struct doctor_subid *id, uint64_t first, uint64_t last,
+			    struct doctor_result *r)
+{
+	unsigned long long from = id->first, to = id->first + id->count - 1;
+
+	doctor_summary(r, DOCTOR_WARNING, "%s has ids in /etc/subuid that boxes use too",
+		       id->owner);
+	doctor_detail(r, "%llu to %llu; boxes of root use %llu to %llu.", from, to,
+		      (unsigned long long)first, (unsigned long long)last);
+	doctor_cost(r, "%s can signal and trace programs in those boxes", id->owner);
+	doctor_remedy(
+		r,
+		"sudo usermod --del-subuids %llu-%llu %s, then --add-subuids with a range outside",
+		from, to, id->owner);
+}
+
 /* Root's boxes use a fixed range that nothing reserves; others must keep out of it. */
 void doctor_check_id_overlap(const struct doctor *d, struct doctor_result *r)
 {
-	struct doctor_subid list[DOCTOR_SUBIDS_MAX];
+	struct doctor_subids ids = { 0 };
 	struct ids_host h = IDS_HOST_INIT;
 	struct fail fail = { 0 };
-	uint64_t first, end;
-	int n;
+	uint64_t first, last;
 
 	if (!d->root || ids_host_open(&h, &fail) < 0) {
 		doctor_summary(r, DOCTOR_OK, "your boxes use only ids that are yours");
 		return;
 	}
 	first = h.uid_base;
-	end = first + (uint64_t)h.slots.count * DOCTOR_SUBIDS_COUNT;
+	last = first + (uint64_t)h.slots.count * DOCTOR_SUBIDS_COUNT - 1;
 	ids_host_close(&h);
-	n = doctor_subids_read("/etc/subuid", list, ARRAY_SIZE(list));
-	doctor_summary(r, DOCTOR_OK, "nobody else has ids %llu to %llu",
-		       (unsigned long long)first, (unsigned long long)end - 1);
-	for (int i = 0; i < n; i++) {
-		if (list[i].first >= end || list[i].first + list[i].count <= first)
-			continue;
-		doctor_summary(r, DOCTOR_WARNING, "%s has ids in /etc/subuid that boxes use too",
-			       list[i].owner);
-		doctor_detail(r, "%llu to %llu; boxes of root use %llu to %llu.",
-			      (unsigned long long)list[i].first,
-			      (unsigned long long)(list[i].first + list[i].count - 1),
-			      (unsigned long long)first, (unsigned long long)end - 1);
-		doctor_cost(r, "%s can signal and trace programs in those boxes", list[i].owner);
-		doctor_remedy(r, "sudo usermod --del-subuids %llu-%llu %s, then --add-subuids with a "
-				 "range outside",
-			      (unsigned long long)list[i].first,
-			      (unsigned long long)(list[i].first + list[i].count - 1), list[i].owner);
+	if (doctor_subids_read("/etc/subuid", &ids) < 0) {
+		doctor_summary(r, DOCTOR_NOTE, "cannot be told: /etc/subuid cannot be read");
 		return;
 	}
+	for (size_t i = 0; i < ids.n; i++) {
+		if (ids.list[i].first > last || ids.list[i].first + ids.list[i].count <= first)
+			continue;
+		explain_overlap(&ids.list[i], first, last, r);
+		return;
+	}
+	doctor_summary(r, DOCTOR_OK, "nobody else has ids %llu to %llu", (unsigned long long)first,
+		       (unsigned long long)last);
 }

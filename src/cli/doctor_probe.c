@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-static int write_text(const char *path, const char *text)
+int doctor_write(const char *path, const char *text)
 {
 	_cleanup_(fd_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -28,11 +28,11 @@ static int become_root(uid_t uid, gid_t gid)
 
 	(void)snprintf(uid_map, sizeof(uid_map), "0 %u 1\n", uid);
 	(void)snprintf(gid_map, sizeof(gid_map), "0 %u 1\n", gid);
-	r = write_text("/proc/self/setgroups", "deny");
+	r = doctor_write("/proc/self/setgroups", "deny");
 	if (r == 0)
-		r = write_text("/proc/self/gid_map", gid_map);
+		r = doctor_write("/proc/self/gid_map", gid_map);
 	if (r == 0)
-		r = write_text("/proc/self/uid_map", uid_map);
+		r = doctor_write("/proc/self/uid_map", uid_map);
 	return r;
 }
 
@@ -125,7 +125,7 @@ int doctor_sysctl_text(const char *name, char *ret, size_t size)
 
 	if (snprintf(path, sizeof(path), "/proc/sys/%s", name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	for (char *p = path; (p = strchr(p, '.')); )
+	for (char *p = path; (p = strchr(p, '.'));)
 		*p = '/';
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

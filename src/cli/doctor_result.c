@@ -63,3 +63,11 @@ enum doctor_level doctor_needed(const struct doctor *d)
 {
 	return d->box_ok ? DOCTOR_WARNING : DOCTOR_ERROR;
 }
+
+bool doctor_is_blocked(const struct doctor *d, struct doctor_result *r)
+{
+	if (d->userns == 0)
+		return false;
+	doctor_summary(r, DOCTOR_NOTE, "not tried: it takes user namespaces");
+	return true;
+}

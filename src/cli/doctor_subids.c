@@ -23,14 +23,14 @@ static bool read_line(char *line, struct doctor_subid *ret)
 	return true;
 }
 
-int doctor_subids_read(const char *file, struct doctor_subid *ret, size_t max)
+int doctor_subids_read(const char *file, struct doctor_subids *ret)
 {
 	_cleanup_(fd_closep) int fd = open(file, O_RDONLY | O_CLOEXEC);
 	_cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
 	char *save = NULL;
-	size_t n = 0;
 	int r;
 
+	ret->n = 0;
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	r = buf_read_fd(&text, fd);
@@ -38,65 +38,67 @@ int doctor_subids_read(const char *file, struct doctor_subid *ret, size_t max)
 		return r;
 	for (char *line = strtok_r((char *)text.data, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
-		if (n == max)
+		if (ret->n == ARRAY_SIZE(ret->list))
 			return -E2BIG;
-		if (read_line(line, &ret[n]))
-			n++;
+		if (read_line(line, &ret->list[ret->n]))
+			ret->n++;
 	}
-	return (int)n;
+	return 0;
 }
 
-static bool has_enough(const struct doctor_subid *list, size_t n, const char *user, uid_t uid)
+static bool has_enough(const struct doctor_subids *ids, const char *user, uid_t uid)
 {
 	char number[16];
 
 	(void)snprintf(number, sizeof(number), "%u", uid);
-	for (size_t i = 0; i < n; i++)
-		if ((!strcmp(list[i].owner, user) || !strcmp(list[i].owner, number)) &&
-		    list[i].first > 0 && list[i].count >= DOCTOR_SUBIDS_COUNT)
+	for (size_t i = 0; i < ids->n; i++) {
+		const struct doctor_subid *id = &ids->list[i];
+
+		if ((!strcmp(id->owner, user) || !strcmp(id->owner, number)) && id->first > 0 &&
+		    id->count >= DOCTOR_SUBIDS_COUNT)
 			return true;
+	}
 	return false;
 }
 
-/* The lowest range that touches nobody's; each entry passed moves it up, so this ends. */
-static uint64_t find_room(const struct doctor_subid *list, size_t n)
+/* Moves *first up past the first entry that a range there would touch; false when there is none. */
+static bool move_past(const struct doctor_subids *ids, uint64_t *first)
 {
-	uint64_t first = FIRST_CANDIDATE;
+	for (size_t i = 0; i < ids->n; i++) {
+		uint64_t end = ids->list[i].first + ids->list[i].count;
 
-	for (size_t i = 0; i < n; i++) {
-		uint64_t end = list[i].first + list[i].count;
-
-		if (list[i].first >= first + DOCTOR_SUBIDS_COUNT || end <= first)
+		if (ids->list[i].first >= *first + DOCTOR_SUBIDS_COUNT || end <= *first)
 			continue;
-		first = end;
-		i = (size_t)-1; /* it may touch one that was passed before */
+		*first = end;
+		return true;
 	}
-	return first;
+	return false;
 }
 
 int doctor_subids_command(const char *user, uid_t uid, char *ret, size_t size)
 {
-	struct doctor_subid list[2 * DOCTOR_SUBIDS_MAX];
-	int uids = doctor_subids_read("/etc/subuid", list, DOCTOR_SUBIDS_MAX);
-	int gids = uids < 0 ? uids :
-			      doctor_subids_read("/etc/subgid", list + uids, DOCTOR_SUBIDS_MAX);
-	bool no_uids, no_gids;
+	struct doctor_subids uids = { 0 }, gids = { 0 };
 	char uid_part[64] = "", gid_part[64] = "";
-	unsigned long long first, last;
+	uint64_t first = FIRST_CANDIDATE;
+	unsigned long long last;
+	int r = doctor_subids_read("/etc/subuid", &uids);
 
-	if (gids < 0)
-		return gids;
-	no_uids = !has_enough(list, (size_t)uids, user, uid);
-	no_gids = !has_enough(list + uids, (size_t)gids, user, uid);
-	first = find_room(list, (size_t)(uids + gids));
+	if (r == 0)
+		r = doctor_subids_read("/etc/subgid", &gids);
+	if (r < 0)
+		return r;
+	while (move_past(&uids, &first) || move_past(&gids, &first))
+		;
 	last = first + DOCTOR_SUBIDS_COUNT - 1;
 	if (last > UINT32_MAX)
 		return -ENOSPC;
-	if (no_uids)
-		(void)snprintf(uid_part, sizeof(uid_part), " --add-subuids %llu-%llu", first, last);
-	if (no_gids)
-		(void)snprintf(gid_part, sizeof(gid_part), " --add-subgids %llu-%llu", first, last);
-	if (!no_uids && !no_gids)
+	if (!has_enough(&uids, user, uid))
+		(void)snprintf(uid_part, sizeof(uid_part), " --add-subuids %llu-%llu",
+			       (unsigned long long)first, last);
+	if (!has_enough(&gids, user, uid))
+		(void)snprintf(gid_part, sizeof(gid_part), " --add-subgids %llu-%llu",
+			       (unsigned long long)first, last);
+	if (!*uid_part && !*gid_part)
 		*ret = '\0';
 	else if (snprintf(ret, size, "usermod%s%s %s", uid_part, gid_part, user) >= (int)size)
 		return -ENAMETOOLONG;

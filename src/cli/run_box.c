@@ -88,6 +88,10 @@ static int run_step(const struct run_request *q, const struct run_step *step, st
 	}
 	if (e_result < 0)
 		return e_result;
+	e_result = cgroup_exec_mark(&b->cgroup, &e.cgroup);
+	if (e_result < 0)
+		return fail_set(fail, -e_result, "cgroups", "cannot read the box's CPU time: %s",
+				strerror(-e_result));
 	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
 	e_result = run_watch(q, step, b, &e, r, usage);
 	if (e_result < 0)

@@ -72,7 +72,7 @@ int self_finish(struct self_job *job, json_t **ret)
 
 int self_run(const char *const *args, json_t **ret)
 {
-	struct self_job job;
+	struct self_job job = SELF_JOB_INIT;
 	int r = self_start(args, &job);
 
 	return r < 0 ? r : self_finish(&job, ret);

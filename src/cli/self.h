@@ -15,6 +15,11 @@ struct self_job {
 	int fd; /* reads its standard output */
 };
 
+#define SELF_JOB_INIT                                                                              \
+	{                                                                                          \
+		.fd = -EBADF                                                                       \
+	}
+
 /* Starts `glovebox run --json ARGS`; args is NULL-terminated. Every job started must be finished. */
 _must_check_ int self_start(const char *const *args, struct self_job *ret);
 

@@ -22,9 +22,9 @@ static int none_box_create(struct cgroup_box *b, const struct cgroup_limits *cap
 	return 0;
 }
 
-static int none_box_attach(const struct cgroup_box *b, const char *pid)
+static int none_box_join(const struct cgroup_box *b)
 {
-	(void)b, (void)pid;
+	(void)b;
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static int none_box_rmdir(const struct cgroup_box *b)
 
 static const struct cgroup_driver none_driver = {
 	.box_create = none_box_create,
-	.box_attach = none_box_attach,
+	.box_join = none_box_join,
 	.exec_create = none_exec_create,
 	.exec_sample = none_exec_sample,
 	.exec_rmdir = none_exec_rmdir,
@@ -184,12 +184,9 @@ int cgroup_box_create(const struct cgroup_host *h, const char *name,
 	return 0;
 }
 
-int cgroup_box_attach(struct cgroup_box *b, pid_t pid)
+int cgroup_box_join(const struct cgroup_box *b)
 {
-	char text[16];
-
-	(void)snprintf(text, sizeof(text), "%d", (int)pid);
-	return driver(b->host)->box_attach(b, text);
+	return driver(b->host)->box_join(b);
 }
 
 int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
@@ -218,8 +215,19 @@ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e, struct
 	r = driver(b->host)->exec_sample(b, e, &u);
 	if (r < 0)
 		return r;
+	u.cpu_us -= MIN(e->before.cpu_us, u.cpu_us);
+	u.cpu_user_us -= MIN(e->before.cpu_user_us, u.cpu_user_us);
+	u.cpu_system_us -= MIN(e->before.cpu_system_us, u.cpu_system_us);
 	*ret = u;
 	return 0;
+}
+
+int cgroup_exec_mark(const struct cgroup_box *b, struct cgroup_exec *e)
+{
+	e->before = (struct cgroup_usage){ 0 };
+	if (b->host->mode != CGROUP_HYBRID)
+		return 0; /* the leaf's own counters start with the command */
+	return cgroup_v1_cpu_before(b, e);
 }
 
 int cgroup_exec_remove(struct cgroup_box *b, struct cgroup_exec *e)

@@ -10,7 +10,7 @@
  *	                                  cap needs no directory of its own
  *
  * The agent sits outside exec-<n>, so a command that eats its own limits cannot starve it. A
- * command joins its leaf by writing "0" to descriptors of cgroup.procs that were opened out here
+ * command joins its leaf by writing "0" to descriptors that were opened out here
  * and passed in: the kernel checks the opener's credentials, so a box sees no cgroup file system.
  */
 #pragma once
@@ -86,8 +86,9 @@ struct cgroup_box {
 struct cgroup_exec {
 	unsigned n;
 	size_t n_join;
-	int join_fd[CGROUP_HIER_MAX]; /* cgroup.procs, opened for writing; sent to the agent */
+	int join_fd[CGROUP_HIER_MAX]; /* opened for writing; sent to the agent, which writes "0" */
 	int fd[CGROUP_HIER_MAX];      /* the leaf in each hierarchy that has one */
+	struct cgroup_usage before;   /* CPU time that is not this command's */
 	int stat_fd[CGROUP_STAT_MAX]; /* the driver's files for samples, opened at the first one */
 };
 
@@ -119,16 +120,23 @@ _must_check_ int cgroup_box_create(const struct cgroup_host *h, const char *name
 				   const struct cgroup_limits *cap, struct cgroup_box *ret);
 
 /*
- * Puts a new-born process where the agent belongs, wherever clone_fd did not already. A caller that
- * could not use clone_fd closes it and sets it to -EBADF first.
+ * Puts the calling, single-threaded process where the agent belongs, wherever clone_fd did not already;
+ * a caller that could not use clone_fd closes it and sets it to -EBADF first. A process moves itself
+ * because moving another one makes the kernel wait for all CPUs: milliseconds, not microseconds.
  */
-_must_check_ int cgroup_box_attach(struct cgroup_box *b, pid_t pid);
+_must_check_ int cgroup_box_join(const struct cgroup_box *b);
 
 /* Errors like cgroup_box_create. */
 _must_check_ int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
 				    struct cgroup_exec *ret);
 _must_check_ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e,
 				    struct cgroup_usage *ret);
+
+/*
+ * The command is about to start: what the box has used up to now is not its own. In hybrid mode CPU time
+ * is counted for the box as a whole (a hierarchy less to make and to enter); elsewhere by the leaf.
+ */
+_must_check_ int cgroup_exec_mark(const struct cgroup_box *b, struct cgroup_exec *e);
 
 /*
  * Removes the leaf of a command that has ended and closes e. -EBUSY while something still runs in

@@ -10,7 +10,7 @@
 /* What both versions do differently. On failure a step leaves nothing of its own behind. */
 struct cgroup_driver {
 	int (*box_create)(struct cgroup_box *b, const struct cgroup_limits *cap);
-	int (*box_attach)(const struct cgroup_box *b, const char *pid);
+	int (*box_join)(const struct cgroup_box *b);
 	int (*exec_create)(const struct cgroup_box *b, const struct cgroup_limits *limits,
 			   struct cgroup_exec *e);
 	int (*exec_sample)(const struct cgroup_box *b, struct cgroup_exec *e,
@@ -44,6 +44,7 @@ _must_check_ int cgroup_v1_exec_sample(const struct cgroup_box *b, struct cgroup
 				       struct cgroup_usage *u);
 _must_check_ int cgroup_v2_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e,
 				       struct cgroup_usage *u);
+_must_check_ int cgroup_v1_cpu_before(const struct cgroup_box *b, struct cgroup_exec *e);
 void cgroup_split_cpu(uint64_t all, uint64_t *user, uint64_t *system_time);
 
 /* "exec-<n>", optionally behind "<prefix>."; big enough for every name and number. */

@@ -153,12 +153,39 @@ static int v1_sample_cpu(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
 	return 0;
 }
 
+/* Works without any controller: the core keeps CPU time for every cgroup. */
+static int v2_sample_cpu(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
+{
+	char text[1024];
+	int r = stat_text(e, STAT_CPU, dir, "cpu.stat", text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	if (!cgroup_keyed_u64(text, "usage_usec", &u->cpu_us))
+		return -ENODATA;
+	u->cpu_user_us = keyed_or_0(text, "user_usec");
+	u->cpu_system_us = keyed_or_0(text, "system_usec");
+	return 0;
+}
+
+int cgroup_v1_cpu_before(const struct cgroup_box *b, struct cgroup_exec *e)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++)
+		if (b->host->hier[i].controllers & CGROUP_CLONE_INTO)
+			return v2_sample_cpu(e, b->fd[i], &e->before);
+	return 0;
+}
+
 int cgroup_v1_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e, struct cgroup_usage *u)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
 		unsigned controllers = b->host->hier[i].controllers;
 		int r = 0;
 
+		if (controllers & CGROUP_CLONE_INTO)
+			r = v2_sample_cpu(e, b->fd[i], u); /* hybrid: the box's */
+		if (r < 0)
+			return r;
 		if (e->fd[i] < 0)
 			continue;
 		if (controllers & CGROUP_MEMORY)
@@ -199,21 +226,6 @@ static int v2_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage 
 	u->memory_shmem = keyed_or_0(text, "shmem");
 	u->memory_now = keyed_or_0(text, "anon") + u->memory_shmem + keyed_or_0(text, "sock") +
 			v2_kernel_memory(text);
-	return 0;
-}
-
-/* Works without any controller: the core keeps CPU time for every cgroup. */
-static int v2_sample_cpu(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
-{
-	char text[1024];
-	int r = stat_text(e, STAT_CPU, dir, "cpu.stat", text, sizeof(text));
-
-	if (r < 0)
-		return r;
-	if (!cgroup_keyed_u64(text, "usage_usec", &u->cpu_us))
-		return -ENODATA;
-	u->cpu_user_us = keyed_or_0(text, "user_usec");
-	u->cpu_system_us = keyed_or_0(text, "system_usec");
 	return 0;
 }
 

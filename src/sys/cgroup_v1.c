@@ -4,9 +4,12 @@
  *
  * Theory of operation: every directory and every attach costs tens of microseconds, so a box has
  * only what earns its keep. memory and pids: a directory for the box (cap; the agent sits in it, v1
- * allows that) and a leaf per command. cpu and cpuacct: leaves only, flat, unless the box has a CPU
- * cap. unified: one directory for the whole box, entered at clone time and inherited by everybody
- * in it, so that one write to cgroup.kill ends them all.
+ * allows that) and a leaf per command. cpu: a leaf only, flat, unless the box has a CPU cap. unified:
+ * one directory for the whole box, entered at clone time and inherited by everybody in it, so that one
+ * write to cgroup.kill ends them all; it counts CPU time too, so cpuacct is used only without it.
+ *
+ * Processes enter by writing "0" to `tasks`: for one thread that moves itself the kernel skips the
+ * lock that makes every fork on the machine wait for a grace period (4 to 11 ms on Linux 6.18).
  */
 #include "sys/cgroup_priv.h"
 
@@ -16,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO)
+#define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO) /* no v1 hierarchy has these */
 #define CPU_PERIOD_US 100000
 
 /* Where distributions mount the hierarchies; cpu and cpuacct may be links to one mount. */
@@ -29,8 +32,8 @@ static const struct v1_mount {
 	{ CGROUP_MOUNT "/memory", "memory", "memory.limit_in_bytes", CGROUP_MEMORY },
 	{ CGROUP_MOUNT "/pids", "pids", "pids.max", CGROUP_PIDS },
 	{ CGROUP_MOUNT "/cpu", "cpu", "cpu.cfs_quota_us", CGROUP_CPU },
-	{ CGROUP_MOUNT "/cpuacct", "cpuacct", "cpuacct.usage_user", CGROUP_CPUACCT },
 	{ CGROUP_MOUNT "/unified", "", "cgroup.subtree_control", 0 },
+	{ CGROUP_MOUNT "/cpuacct", "cpuacct", "cpuacct.usage_user", CGROUP_CPUACCT },
 };
 
 /* Opens <dir>/glovebox for use by us, making it when the parent is a cgroup and lets us. */
@@ -98,16 +101,29 @@ static bool host_merge(struct cgroup_host *h, unsigned bits, int fd)
 	return false;
 }
 
+/* Any cgroup2 directory counts CPU time, with or without controllers. */
+static unsigned unified_bits(int fd)
+{
+	unsigned bits = cgroup_unified_features(fd);
+
+	if ((bits & CGROUP_CLONE_INTO) && faccessat(fd, "cpu.stat", F_OK, 0) == 0)
+		bits |= CGROUP_CPUACCT;
+	return bits;
+}
+
 void cgroup_v1_host_open(struct cgroup_host *h)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
-		_cleanup_(fd_closep) int fd = base_find(&mounts[i]);
+		_cleanup_(fd_closep) int fd = -EBADF;
 		unsigned bits = mounts[i].bits;
 
+		if (bits && (h->features & bits) == bits)
+			continue;
+		fd = base_find(&mounts[i]);
 		if (fd < 0)
 			continue;
 		if (bits == 0)
-			bits = cgroup_unified_features(fd);
+			bits = unified_bits(fd);
 		if (bits == 0 || host_merge(h, bits, fd))
 			continue;
 		cgroup_host_add(h, bits, take_fd(&fd));
@@ -126,7 +142,9 @@ static int memory_limit(int dir, uint64_t bytes)
 	r = cgroup_write(dir, "memory.limit_in_bytes", text);
 	if (r < 0)
 		return r;
-	return cgroup_write_optional(dir, "memory.memsw.limit_in_bytes", text);
+	r = cgroup_write(dir, "memory.memsw.limit_in_bytes", text);
+	/* RX-21: a kernel that does not count swap can at least be told to avoid it. */
+	return r == -ENOENT ? cgroup_write_optional(dir, "memory.swappiness", "0") : r;
 }
 
 static int cpu_limit(int dir, uint32_t milli)
@@ -138,7 +156,8 @@ static int cpu_limit(int dir, uint32_t milli)
 	return cgroup_write_u64(dir, "cpu.cfs_quota_us", (uint64_t)milli * CPU_PERIOD_US / 1000);
 }
 
-/* The limits that belong to one hierarchy's directory. */
+/* The limits that belong to one hierarchy's directory. RX-21: memory and swap together are limited to
+ * the memory limit, so there is nothing to swap. */
 static int limits_write(unsigned controllers, int dir, const struct cgroup_limits *l)
 {
 	int r = 0;
@@ -182,12 +201,6 @@ static int box_create_in(struct cgroup_box *b, size_t i, const struct cgroup_lim
 	r = cgroup_mkdir(hier->fd, b->name, &b->fd[i]);
 	if (r < 0)
 		return r;
-	if (hier->controllers & CGROUP_MEMORY) {
-		/* RX-21: the leaves inherit it when they are made. */
-		r = cgroup_write_optional(b->fd[i], "memory.swappiness", "0");
-		if (r < 0)
-			return r;
-	}
 	if (hier->controllers & CGROUP_KILL) {
 		b->kill_fd = openat(b->fd[i], "cgroup.kill", O_WRONLY | O_CLOEXEC);
 		if (b->kill_fd < 0)
@@ -214,7 +227,7 @@ static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
 	return 0;
 }
 
-static int box_attach(const struct cgroup_box *b, const char *pid)
+static int box_join(const struct cgroup_box *b)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
 		unsigned controllers = b->host->hier[i].controllers;
@@ -225,7 +238,7 @@ static int box_attach(const struct cgroup_box *b, const char *pid)
 			continue;
 		if ((controllers & UNIFIED) && b->clone_fd >= 0)
 			continue;
-		r = cgroup_write(b->fd[i], "cgroup.procs", pid);
+		r = cgroup_write(b->fd[i], (controllers & UNIFIED) ? "cgroup.procs" : "tasks", "0");
 		if (r < 0)
 			return r;
 	}
@@ -234,7 +247,7 @@ static int box_attach(const struct cgroup_box *b, const char *pid)
 
 static bool exec_has_leaf(unsigned controllers)
 {
-	return (controllers & ~(unsigned)UNIFIED) != 0;
+	return !(controllers & UNIFIED);
 }
 
 static int exec_rmdir(const struct cgroup_box *b, unsigned n)
@@ -271,7 +284,7 @@ static int exec_create_in(const struct cgroup_box *b, size_t i, const struct cgr
 	r = limits_write(hier->controllers, e->fd[i], limits);
 	if (r < 0)
 		return r;
-	r = openat(e->fd[i], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	r = openat(e->fd[i], "tasks", O_WRONLY | O_CLOEXEC);
 	if (r < 0)
 		return -errno;
 	e->join_fd[e->n_join++] = r;
@@ -297,7 +310,7 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 
 const struct cgroup_driver cgroup_v1_driver = {
 	.box_create = box_create,
-	.box_attach = box_attach,
+	.box_join = box_join,
 	.exec_create = exec_create,
 	.exec_sample = cgroup_v1_exec_sample,
 	.exec_rmdir = exec_rmdir,

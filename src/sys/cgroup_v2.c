@@ -284,9 +284,9 @@ static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
 	return r;
 }
 
-static int box_attach(const struct cgroup_box *b, const char *pid)
+static int box_join(const struct cgroup_box *b)
 {
-	return b->clone_fd >= 0 ? 0 : cgroup_write(b->fd[0], AGENT "/cgroup.procs", pid);
+	return b->clone_fd >= 0 ? 0 : cgroup_write(b->fd[0], AGENT "/cgroup.procs", "0");
 }
 
 static int exec_rmdir(const struct cgroup_box *b, unsigned n)
@@ -319,7 +319,7 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 
 const struct cgroup_driver cgroup_v2_driver = {
 	.box_create = box_create,
-	.box_attach = box_attach,
+	.box_join = box_join,
 	.exec_create = exec_create,
 	.exec_sample = cgroup_v2_exec_sample,
 	.exec_rmdir = exec_rmdir,

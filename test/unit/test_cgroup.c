@@ -80,17 +80,18 @@ static void die_with_parent(void)
 		_exit(97);
 }
 
-/* The child: waits until it is attached, joins its leaf, and is what it is for. */
-static _noreturn_ void child_run(int go_fd, const struct cgroup_exec *e, int (*run)(int fd), int fd)
+/* The child: goes where the agent belongs, joins its leaf, and is what it is for. */
+static _noreturn_ void child_run(const struct cgroup_box *b, int ready_fd,
+				 const struct cgroup_exec *e, int (*run)(int fd), int fd)
 {
-	char c;
-
 	die_with_parent();
-	if (read(go_fd, &c, 1) != 1)
+	if (cgroup_box_join(b) < 0)
 		_exit(98);
 	for (size_t i = 0; e != NULL && i < e->n_join; i++)
 		if (write(e->join_fd[i], "0", 1) != 1)
 			_exit(99);
+	if (write(ready_fd, "x", 1) != 1)
+		_exit(97);
 	_exit(run(fd));
 }
 
@@ -101,10 +102,11 @@ static _noreturn_ void child_run(int go_fd, const struct cgroup_exec *e, int (*r
 static pid_t spawn(struct cgroup_box *b, const struct cgroup_exec *e, int (*run)(int fd), int fd)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
-	int go[2];
+	int ready[2];
+	char c;
 	pid_t pid;
 
-	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	if (b->clone_fd >= 0) {
 		args.flags = CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned)b->clone_fd;
@@ -112,11 +114,10 @@ static pid_t spawn(struct cgroup_box *b, const struct cgroup_exec *e, int (*run)
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	assert_true(pid >= 0);
 	if (pid == 0)
-		child_run(go[0], e, run, fd);
-	assert_int_equal(cgroup_box_attach(b, pid), 0);
-	assert_int_equal(write(go[1], "x", 1), 1);
-	(void)close(go[0]);
-	(void)close(go[1]);
+		child_run(b, ready[1], e, run, fd);
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	(void)close(ready[0]);
 	return pid;
 }
 
@@ -282,7 +283,7 @@ static void test_none(void **state)
 	(void)state;
 	assert_int_equal(cgroup_box_create(&h, "a", &l, &b), -EOPNOTSUPP);
 	assert_int_equal(cgroup_box_create(&h, "a", &none, &b), 0);
-	assert_int_equal(cgroup_box_attach(&b, getpid()), 0);
+	assert_int_equal(cgroup_box_join(&b), 0);
 	assert_int_equal(cgroup_exec_create(&b, &l, &e), -EOPNOTSUPP);
 	assert_int_equal(cgroup_exec_create(&b, &none, &e), 0);
 	assert_int_equal(e.n_join, 0);

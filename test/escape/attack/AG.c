@@ -8,458 +8,16 @@
  *	                      real one) and writes CMD's peak memory in KiB to FILE
  *	AG-12                 a payload that tries to reach the real agent's control socket
  *	client AGENT SEED     on the host: random bytes to the real agent's decoder, in a jail (AG-16)
- *
- * The frames are made by hand and not by src/wire, so that anything at all can be sent.
  */
-#include "attack.h"
+#include "AG_exec.h"
+#include "AG_get.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-
-/* Rewritten in the agent's copy of this program, in place: "DO=" and a name padded with dots. */
-static volatile const char misdeed[] = "DO=polite..............";
-#define DEED_SIZE (sizeof(misdeed) - 1)
-
-#define CONTROL_FD 3
-#define PACKET_MAX 65536
-
-enum {
-	EXEC = 1, PUT = 2, GET = 3, ARG = 11, GO = 13, IN = 14,
-	STARTED = 20, FAILED = 21, OUT = 22, ERR = 23, EXIT = 24,
-	ROOT = 30, DIR = 31, DIR_END = 32, FILE_ = 33, DATA = 34, FILE_END = 35, LINK = 36,
-	REFUSED = 37, TREE_END = 38,
-};
-
-struct head {
-	uint16_t type;
-	uint16_t zero;
-	uint32_t len;
-};
-
-static unsigned char packet[2 * PACKET_MAX];
-
-static int raw(int sock, const void *data, size_t len)
-{
-	return send(sock, data, len, MSG_NOSIGNAL) < 0 ? -1 : 0;
-}
-
-/* A frame whose header says what it likes. */
-static int frame_as(int sock, uint16_t type, uint16_t zero, uint32_t says, const void *data, size_t len)
-{
-	struct head h = { .type = type, .zero = zero, .len = says };
-
-	memcpy(packet, &h, sizeof(h));
-	if (len)
-		memcpy(packet + sizeof(h), data, len);
-	return raw(sock, packet, sizeof(h) + len);
-}
-
-static int frame(int sock, uint16_t type, const void *data, size_t len)
-{
-	return frame_as(sock, type, 0, (uint32_t)(sizeof(struct head) + len), data, len);
-}
-
-static int say_exit(int sock, int32_t code, int32_t sig, uint32_t core, uint32_t zero)
-{
-	int32_t e[4] = { code, sig, (int32_t)core, (int32_t)zero };
-
-	return frame(sock, EXIT, e, sizeof(e));
-}
-
-static int say_failed(int sock, uint32_t step, int32_t err)
-{
-	int32_t f[2] = { (int32_t)step, err };
-
-	return frame(sock, FAILED, f, sizeof(f));
-}
-
-/* DIR, FILE and REFUSED: size, mode, zero, name. */
-static int say_entry(int sock, uint16_t type, uint64_t size, uint32_t mode, const void *name, size_t len)
-{
-	unsigned char data[16 + 4096] = { 0 };
-
-	memcpy(data, &size, 8);
-	memcpy(data + 8, &mode, 4);
-	memcpy(data + 16, name, len);
-	return frame(sock, type, data, 16 + len);
-}
-
-static int say_file(int sock, const char *name, uint32_t mode, const char *text)
-{
-	say_entry(sock, FILE_, strlen(text), mode, name, strlen(name));
-	if (*text)
-		frame(sock, DATA, text, strlen(text));
-	return frame(sock, FILE_END, NULL, 0);
-}
-
-static int send_fds(int sock, uint16_t type, const void *data, size_t len, int n)
-{
-	char control[CMSG_SPACE(sizeof(int) * 64)] = { 0 };
-	struct head h = { .type = type, .len = (uint32_t)(sizeof(h) + len) };
-	struct iovec parts[] = { { &h, sizeof(h) }, { (void *)(uintptr_t)data, len } };
-	struct msghdr msg = { .msg_iov = parts, .msg_iovlen = 2, .msg_control = control,
-			      .msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)n) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	int null_fd = open("/dev/null", O_RDWR);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int) * (size_t)n);
-	for (int i = 0; i < n; i++)
-		memcpy(CMSG_DATA(c) + sizeof(int) * (size_t)i, &null_fd, sizeof(int));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -1 : 0;
-}
-
-static void silence(void)
-{
-	for (;;)
-		pause();
-}
-
-/* ---- what goes wrong while a command runs ------------------------------------------------------- */
-
-static void do_polite(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	frame(sock, OUT, "polite\n", 7);
-	say_exit(sock, 0, 0, 0, 0);
-}
-
-static void do_len_zero(int sock) { frame_as(sock, STARTED, 0, 0, NULL, 0); }
-static void do_len_huge(int sock) { frame_as(sock, OUT, 0, UINT32_MAX, "x", 1); }
-static void do_len_lie(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	frame_as(sock, OUT, 0, PACKET_MAX, "x", 1);
-}
-static void do_len_short(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	frame_as(sock, OUT, 0, sizeof(struct head) + 1, "xyz", 3);
-}
-static void do_len_over(int sock)
-{
-	static const char big[PACKET_MAX + 1];
-
-	frame(sock, STARTED, NULL, 0);
-	frame(sock, OUT, big, sizeof(big) - sizeof(struct head));
-	frame_as(sock, OUT, 0, PACKET_MAX, big, sizeof(big) - sizeof(struct head));
-}
-static void do_empty(int sock) { raw(sock, "", 0); }
-static void do_half(int sock) { raw(sock, "\x14\0\0\0", 4); }
-static void do_half_later(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	raw(sock, "\x16\0\0", 3);
-}
-
-static void do_type_none(int sock) { frame(sock, 0, NULL, 0); }
-static void do_type_far(int sock) { frame(sock, 0xffff, NULL, 0); }
-static void do_type_file(int sock) { frame(sock, STARTED, NULL, 0), frame(sock, TREE_END, NULL, 0); }
-static void do_type_ours(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	frame(sock, IN, "x", 1);
-}
-static void do_type_exec(int sock)
-{
-	unsigned char exec[56] = { 0 };
-
-	frame(sock, EXEC, exec, sizeof(exec));
-}
-static void do_reserved(int sock) { frame_as(sock, STARTED, 1, sizeof(struct head), NULL, 0); }
-static void do_size_off(int sock) { frame(sock, STARTED, "x", 1); }
-static void do_out_empty(int sock) { frame(sock, STARTED, NULL, 0), frame(sock, OUT, NULL, 0); }
-
-static void do_exit_twice(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	say_exit(sock, 0, 0, 0, 0);
-	say_exit(sock, 7, 0, 0, 0);
-}
-static void do_out_after_exit(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	say_exit(sock, 0, 0, 0, 0);
-	frame(sock, OUT, "AFTERWARDS", 10);
-	frame(sock, ERR, "AFTERWARDS", 10);
-}
-
-static void do_out_first(int sock) { frame(sock, OUT, "EARLY", 5); }
-static void do_exit_first(int sock) { say_exit(sock, 0, 0, 0, 0); }
-static void do_started_twice(int sock) { frame(sock, STARTED, NULL, 0), frame(sock, STARTED, NULL, 0); }
-static void do_failed_late(int sock) { frame(sock, STARTED, NULL, 0), say_failed(sock, 6, ENOENT); }
-static void do_file_here(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	say_file(sock, "planted", 0644, "x");
-}
-
-#define EXITS(name, code, sig, core, zero)                                                         \
-	static void do_exit_##name(int sock)                                                       \
-	{                                                                                          \
-		frame(sock, STARTED, NULL, 0);                                                     \
-		say_exit(sock, code, sig, core, zero);                                             \
-	}
-EXITS(256, 256, 0, 0, 0)
-EXITS(min, INT32_MIN, 0, 0, 0)
-EXITS(minus, -2, 0, 0, 0)
-EXITS(both, 0, 9, 0, 0)
-EXITS(none, -1, 0, 0, 0)
-EXITS(sig65, -1, 65, 0, 0)
-EXITS(sigminus, -1, -9, 0, 0)
-EXITS(core2, -1, 11, 2, 0)
-EXITS(zero, 0, 0, 0, 1)
-
-static void do_failed_err0(int sock) { say_failed(sock, 6, 0); }
-static void do_failed_errmin(int sock) { say_failed(sock, 6, INT32_MIN); }
-static void do_failed_step(int sock) { say_failed(sock, UINT32_MAX, EPERM); }
-
-static void do_flood(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	while (frame(sock, OUT, "x", 1) == 0)
-		;
-}
-
-static void do_binary(int sock)
-{
-	static char big[PACKET_MAX - sizeof(struct head)];
-
-	for (size_t i = 0; i < sizeof(big); i++)
-		big[i] = (char)(i * 7);
-	frame(sock, STARTED, NULL, 0);
-	frame(sock, OUT, big, sizeof(big));
-	frame(sock, ERR, "\0\r\n\x1b]0;owned\a\xff\xfe", 16);
-	say_exit(sock, 0, 0, 0, 0);
-}
-
-static void do_deaf(int sock)
-{
-	frame(sock, STARTED, NULL, 0); /* and never reads again */
-	silence();
-}
-
-static void do_mute(int sock)
-{
-	(void)sock;
-	silence();
-}
-
-static void do_fds(int sock) { send_fds(sock, STARTED, NULL, 0, 3); }
-static void do_fds_later(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	send_fds(sock, OUT, "x", 1, 60);
-}
-static void do_fds_control(int sock)
-{
-	for (int i = 0; i < 1000; i++)
-		if (fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK) < 0 ||
-		    send_fds(CONTROL_FD, STARTED, NULL, 0, 10) < 0)
-			break;
-	do_polite(sock);
-}
-
-/* At most 700 MiB: more than the box may have, less than would hurt a machine without the control. */
-static void do_memory(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	for (int i = 0; i < 700; i++) {
-		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (p == MAP_FAILED)
-			break;
-		memset(p, 1, 1 << 20);
-	}
-	frame(sock, OUT, "HAD 700 MiB", 11);
-	say_exit(sock, 0, 0, 0, 0);
-}
-
-/* At most 300 processes, likewise. */
-static void do_forks(int sock)
-{
-	char text[32];
-	int n = 0;
-
-	frame(sock, STARTED, NULL, 0);
-	for (; n < 300; n++) {
-		pid_t pid = fork();
-
-		if (pid < 0)
-			break;
-		if (pid == 0)
-			silence();
-	}
-	n = snprintf(text, sizeof(text), "forks=%d\n", n);
-	frame(sock, OUT, text, (size_t)n);
-	say_exit(sock, 0, 0, 0, 0);
-}
-
-static void do_burn(int sock)
-{
-	frame(sock, STARTED, NULL, 0);
-	for (volatile unsigned i = 0;; i++)
-		;
-}
-
-static void do_random(int sock)
-{
-	unsigned seed;
-
-	syscall(SYS_getrandom, &seed, sizeof(seed), 0);
-	if (seed & 1)
-		frame(sock, STARTED, NULL, 0);
-	for (int i = 0; i < 400; i++) {
-		unsigned n = (unsigned)rand_r(&seed);
-		size_t len = (n & 7) == 0 ? n % PACKET_MAX : n % 64;
-
-		for (size_t k = 0; k < len; k++)
-			packet[k] = (unsigned char)rand_r(&seed);
-		if (len >= 8 && (n & 0x300)) { /* mostly a header that is nearly right */
-			struct head h = { .type = (uint16_t)(rand_r(&seed) % 40), .len = (uint32_t)len };
-
-			memcpy(packet, &h, sizeof(h));
-		}
-		if (raw(sock, packet, len) < 0)
-			break;
-	}
-}
-
-/* ---- what goes wrong while files come out ------------------------------------------------------- */
-
-static void get_names(int sock)
-{
-	static const struct {
-		const char *name;
-		size_t len;
-	} bad[] = {
-		{ "../escaped", 10 }, { "/tmp/escaped", 12 }, { "..", 2 }, { ".", 1 },
-		{ "a/b", 3 }, { "nul\0name", 8 }, { "", 0 },
-	};
-	unsigned pick = (unsigned char)misdeed[DEED_SIZE - 1] - '0';
-
-	say_file(sock, "before", 0644, "x");
-	if (pick < sizeof(bad) / sizeof(bad[0]))
-		say_entry(sock, FILE_, 1, 0644, bad[pick].name, bad[pick].len);
-	else
-		say_entry(sock, DIR, 0, 0755, "..", 2);
-	frame(sock, DATA, "x", 1);
-	frame(sock, FILE_END, NULL, 0);
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_long_name(int sock)
-{
-	char name[300];
-
-	memset(name, 'a', sizeof(name));
-	say_entry(sock, FILE_, 0, 0644, name, sizeof(name));
-}
-
-static void get_modes(int sock)
-{
-	say_file(sock, "setuid", 07777, "x");
-	say_entry(sock, DIR, UINT64_MAX, 07777, "dir", 3);
-	frame(sock, DIR_END, NULL, 0);
-	say_entry(sock, FILE_, UINT64_MAX, 0100644, "liar", 4);
-	frame(sock, DATA, "four", 4);
-	frame(sock, FILE_END, NULL, 0);
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_link(int sock)
-{
-	frame(sock, LINK, "l\0/etc/passwd", 13);
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_twice(int sock)
-{
-	say_file(sock, "same", 0644, "first");
-	say_file(sock, "same", 0644, "second");
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_up(int sock)
-{
-	frame(sock, DIR_END, NULL, 0);
-	say_file(sock, "escaped", 0644, "x");
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_inside_file(int sock)
-{
-	say_entry(sock, FILE_, 9, 0644, "open", 4);
-	say_entry(sock, DIR, 0, 0755, "dir", 3);
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_data_alone(int sock) { frame(sock, DATA, "x", 1), frame(sock, TREE_END, NULL, 0); }
-static void get_out_frame(int sock) { frame(sock, OUT, "x", 1), frame(sock, TREE_END, NULL, 0); }
-static void get_early_end(int sock)
-{
-	say_entry(sock, DIR, 0, 0755, "dir", 3);
-	frame(sock, TREE_END, NULL, 0);
-}
-static void get_err_min(int sock) { say_failed(sock, 1, INT32_MIN); }
-static void get_fds(int sock) { send_fds(sock, TREE_END, NULL, 0, 3); }
-static void get_hangup(int sock)
-{
-	say_entry(sock, FILE_, 9, 0644, "part", 4);
-	frame(sock, DATA, "part", 4);
-}
-
-/* Names that would speak to a terminal or forge a line of ours. */
-static void get_control(int sock)
-{
-	static const char name[] = "a\r\nglovebox: ok: forged\x1b[2J\x1b]0;owned\a";
-
-	say_entry(sock, REFUSED, 0, S_IFLNK, name, sizeof(name) - 1);
-	say_file(sock, name, 0644, "x");
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_deep(int sock)
-{
-	for (int i = 0; i < 5000; i++)
-		if (say_entry(sock, DIR, 0, 0755, "d", 1) < 0)
-			break;
-	frame(sock, TREE_END, NULL, 0);
-}
-
-static void get_many_refused(int sock)
-{
-	char name[16];
-
-	for (int i = 0; i < 10000000; i++) {
-		int n = snprintf(name, sizeof(name), "%d", i);
-
-		if (say_entry(sock, REFUSED, 0, S_IFLNK, name, (size_t)n) < 0)
-			return;
-	}
-}
-
-static void get_endless(int sock)
-{
-	static const char zeros[PACKET_MAX - sizeof(struct head)];
-
-	say_entry(sock, FILE_, 1, 0644, "endless", 7);
-	while (frame(sock, DATA, zeros, sizeof(zeros)) == 0)
-		;
-}
 
 static const struct {
 	const char *name;
@@ -539,7 +97,9 @@ static int next_request(uint16_t *type)
 {
 	char control[CMSG_SPACE(sizeof(int) * 16)];
 	struct iovec iov = { packet, sizeof(packet) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
 	struct cmsghdr *c;
 	int sock;
@@ -675,7 +235,8 @@ static int in_jail(void *arg)
 /* A packet that is random, or nearly a request, or nearly what follows one. */
 static size_t random_packet(unsigned *seed)
 {
-	static const uint16_t types[] = { 1, 2, 3, 10, 11, 12, 13, 14, 15, 30, 31, 32, 33, 34, 35, 36, 38 };
+	static const uint16_t types[] = { 1,  2,  3,  10, 11, 12, 13, 14, 15,
+					  30, 31, 32, 33, 34, 35, 36, 38 };
 	size_t len = (size_t)rand_r(seed) % 96;
 	struct head h = { .type = types[(unsigned)rand_r(seed) % 17] };
 
@@ -766,8 +327,7 @@ static int client(const char *agent, unsigned seed)
 /* Nothing but the three standard descriptors, and no way to the agent's. */
 static int ag_12(void)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
-	int fd;
+	int fd, pidfd;
 
 	for (fd = 3; fd < 1024; fd++)
 		if (send(fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 || errno != EBADF)
@@ -777,6 +337,7 @@ static int ag_12(void)
 		return BREACH("opened /proc/1/fd/3");
 	if (open("/proc/1/mem", O_RDWR) >= 0)
 		return BREACH("opened the agent's memory");
+	pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
 	if (pidfd >= 0 && syscall(SYS_pidfd_getfd, pidfd, 3, 0) >= 0)
 		return BREACH("took the agent's descriptor");
 	if (ptrace(PTRACE_ATTACH, 1, NULL, NULL) == 0)

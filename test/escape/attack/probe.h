@@ -12,6 +12,8 @@
 
 #include "attack.h"
 
+#include "../../../src/box/syscall_nr.h"
+
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -32,7 +34,13 @@ struct call {
 	unsigned long arg[6];
 };
 
-#define CALL(name, want, ...) { #name, SYS_##name, want, { __VA_ARGS__ } }
+#define CALL(name, want, ...)                                                                      \
+	{                                                                                          \
+#name, __NR_##name, want,                                                          \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
 
 static inline int ended(pid_t pid)
 {

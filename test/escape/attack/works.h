@@ -61,7 +61,8 @@ static int work_futex(void)
 	NEED(syscall(SYS_futex, &word, FUTEX_WAIT, 7, &soon, NULL, 0) < 0 && errno == ETIMEDOUT);
 	NEED(syscall(SYS_futex, &word, FUTEX_WAIT, 8, &soon, NULL, 0) < 0 && errno == EAGAIN);
 	NEED(syscall(SYS_futex, &word, FUTEX_WAKE, 1, NULL, NULL, 0) == 0);
-	NEED(syscall(SYS_futex_waitv, NOWHERE, 1, 0, NULL, 0) < 0 && errno != ENOSYS && errno != EPERM);
+	NEED(syscall(SYS_futex_waitv, NOWHERE, 1, 0, NULL, 0) < 0 && errno != ENOSYS &&
+	     errno != EPERM);
 	return 0;
 }
 
@@ -150,7 +151,8 @@ static int work_pidfd(void)
 	NEED(wait_for.fd >= 0 && poll(&wait_for, 1, 0) == 0);
 	NEED(syscall(SYS_pidfd_send_signal, wait_for.fd, SIGTERM, NULL, 0) == 0);
 	NEED(poll(&wait_for, 1, 5000) == 1);
-	NEED(waitid(3 /* P_PIDFD */, (id_t)wait_for.fd, &info, WEXITED) == 0 && info.si_status == SIGTERM);
+	NEED(waitid(3 /* P_PIDFD */, (id_t)wait_for.fd, &info, WEXITED) == 0 &&
+	     info.si_status == SIGTERM);
 	return 0;
 }
 
@@ -184,7 +186,9 @@ static int work_seccomp(void)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		_exit(trace_call(SYS_getppid) < 0 ? 1 : syscall(SYS_getppid) == -1 && errno == ENOSYS ? 0 : 2);
+		_exit(trace_call(SYS_getppid) < 0                   ? 1 :
+		      syscall(SYS_getppid) == -1 && errno == ENOSYS ? 0 :
+								      2);
 	NEED(ended(pid) == 0);
 	return 0;
 }
@@ -193,7 +197,8 @@ static int work_sockets(void)
 {
 	struct sockaddr_storage address = { .ss_family = AF_INET6 };
 	socklen_t len = sizeof(address);
-	int server = socket(AF_INET6, SOCK_STREAM, 0), client = socket(AF_INET6, SOCK_STREAM, 0), pair[2];
+	int server = socket(AF_INET6, SOCK_STREAM, 0), client = socket(AF_INET6, SOCK_STREAM, 0),
+	    pair[2];
 	char byte;
 
 	NEED(listen(server, 1) == 0 && getsockname(server, (void *)&address, &len) == 0);
@@ -215,7 +220,8 @@ static int work_memory(void)
 #endif
 	};
 	sem_t *sem = sem_open("/escape", O_CREAT | O_EXCL, 0600, 1);
-	int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600), in = open("/etc/passwd", O_RDONLY), out;
+	int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600), in = open("/etc/passwd", O_RDONLY),
+	    out;
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	NEED(sem != SEM_FAILED && sem_wait(sem) == 0 && sem_unlink("/escape") == 0);
@@ -224,7 +230,8 @@ static int work_memory(void)
 	__builtin___clear_cache(code, (char *)code + sizeof(ret));
 	NEED(mprotect(code, 4096, PROT_READ | PROT_EXEC) == 0 && ((int (*)(void))code)() == 42);
 	out = open("/tmp/copy", O_CREAT | O_RDWR, 0600);
-	NEED(sendfile(out, in, NULL, 16) == 16 && copy_file_range(out, (off64_t[]){ 0 }, out, NULL, 8, 0) == 8);
+	NEED(sendfile(out, in, NULL, 16) == 16 &&
+	     copy_file_range(out, (off64_t[]){ 0 }, out, NULL, 8, 0) == 8);
 	return 0;
 }
 

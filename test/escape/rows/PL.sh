@@ -6,12 +6,12 @@
 
 # The box must be ended by its time limit, and then nothing of it is left.
 pl_ended_by_timeout() {
-	watch_attack "$1" --json --timeout "${2:-1s}"
+	watch_attack "$1" --json --timeout 1500ms
 	watch_box
 	watch_end
 	[ "$(json .status)" = timeout ] || breach "$1 ended as $(json '.status + ": " + .stdout')"
 	[ "$STATUS" -eq 124 ] || breach "exit status $STATUS"
-	watch_gone 1
+	watch_gone 2
 }
 
 PL_01() {
@@ -23,8 +23,16 @@ PL_02() {
 	pl_ended_by_timeout PL-02
 }
 
+# Its dead may pile up faster than they are collected and reach --pids first: that is as good an end.
 PL_03() {
-	pl_ended_by_timeout PL-03
+	watch_attack PL-03 --json --timeout 1500ms --pids 2000
+	watch_box
+	watch_end
+	case $(json .status) in
+	timeout | pids_limit) ;;
+	*) breach "ended as $(json '.status + ": " + .stdout')" ;;
+	esac
+	watch_gone 2
 }
 
 # Stopped, in vfork, and all of it frozen from outside as the freezer of a container manager would do.
@@ -79,7 +87,7 @@ PL_09() {
 PL_10() {
 	local before after
 
-	watch_attack PL-10 --json --cpu-time 60s --timeout 60s
+	watch_attack PL-10 --json --pids 2000 --cpu-time 60s --timeout 60s
 	watch_box
 	before=$(awk '/VmRSS/ { print $2 }' "/proc/$BOX_INIT/status")
 	after=$before
@@ -106,10 +114,7 @@ PL_11() {
 	box_json -- sh -c 'kill -KILL $$'
 	[ "$(json '.status + " " + (.signal | tostring)')" = 'signal 9' ] || breach "$(json .status)"
 	box_json -- sh -c 'kill -XCPU $$'
-	case $(json .status) in
-	signal) ;;
-	*) breach "a signal it sent itself became $(json .status)" ;;
-	esac
+	[ "$(json .status)" = signal ] || breach "a signal it sent itself became $(json .status)"
 }
 
 PL_12() {
@@ -158,8 +163,7 @@ PL_14() {
 			int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
 			int r = real(id, ts);
 
-			/* The day, and the clock that stands still while a machine sleeps. */
-			if (id == CLOCK_REALTIME || id == CLOCK_MONOTONIC)
+			if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
 				ts->tv_sec += jump();
 			return r;
 		}
@@ -201,11 +205,12 @@ PL_16() {
 		title = a compiler that stays
 		extensions = leave
 		file = main.leave
-		compile = /home/user/attack PL-16b
+		compile = sh {file}
 		run = cat /proc/2/comm /proc/3/comm /proc/4/comm /proc/5/comm /proc/6/comm /proc/7/comm
 		version = true
 	END
-	GLOVEBOX_LANGUAGES=$ROW_TMP/languages box_json -l leave -c x --in "$ATTACKS/attack-PL:attack"
+	GLOVEBOX_LANGUAGES=$ROW_TMP/languages box_json -l leave -c './attack PL-16b' \
+		--in "$ATTACKS/attack-PL:attack"
 	[ "$(json .step)" = run ] || breach "compiling failed: $(json '.message + .stderr')"
 	! json .stdout | grep leftover || breach 'a process of the first step lives in the second'
 }

@@ -24,34 +24,32 @@ watch_attack() {
 	watch_start "$@" --in "$ATTACKS/attack-$group:attack" -- ./attack "$row"
 }
 
-# The command is running when the agent has a child that joined the command's own cgroup.
+# The command is running when somebody is in its own cgroup, a leaf of the box's.
 watch_box() {
-	local i child
+	local i
 
 	for ((i = 0; i < 200; i++)); do
 		BOX_INIT=$(cat "/proc/$BG/task/$BG/children" 2>/dev/null) || BOX_INIT=''
 		BOX_INIT=${BOX_INIT%% *}
-		if [ -n "$BOX_INIT" ] && [ "$(cat "/proc/$BOX_INIT/comm" 2>/dev/null)" = glovebox-agent ]; then
-			child=$(cat "/proc/$BOX_INIT/task/$BOX_INIT/children" 2>/dev/null) || child=''
-			BOX_CHILD=${child%% *}
-			if grep -qs 'exec-' "/proc/$BOX_CHILD/cgroup"; then
-				BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid") || continue
-				BOX_CGROUP=$(sed -n 's|^[0-9]*:\(memory\)*:\(.*/box-[0-9]*\).*|\2|p' \
-					"/proc/$BOX_INIT/cgroup" | head -n 1)
-				return 0
-			fi
+		if [ "$(cat "/proc/${BOX_INIT:-none}/comm" 2>/dev/null)" = glovebox-agent ]; then
+			BOX_CGROUP=$(sed -n 's|^[0-9]*:\(memory\)*:\(.*/box-[0-9]*\).*|\2|p' \
+				"/proc/$BOX_INIT/cgroup" | head -n 1)
+			[ -z "$(cat "$(watch_cgroup memory)/exec-1/cgroup.procs" 2>/dev/null)" ] || break
 		fi
 		sleep 0.05
 	done
-	breach "the box did not start: $(cat "$ROW_TMP/.err")"
+	[ "$i" -lt 200 ] || breach "the box did not start: $(cat "$ROW_TMP/.err")"
+	BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid")
 }
 
+# A zombie is dead: that the host's init has not collected it yet is not the box's doing.
 watch_members() {
 	local pid
 
-	for pid in /proc/[0-9]*; do
-		printf '%s\n' "$pid/ns/pid"
-	done | xargs stat -L -c '%i %n' 2>/dev/null | awk -F'[ /]' -v ns="$BOX_NS" '$1 == ns { print $4 }' || true
+	stat -L -c '%i %n' /proc/[0-9]*/ns/pid 2>/dev/null | awk -F'[ /]' -v ns="$BOX_NS" '$1 == ns { print $4 }' |
+		while read -r pid; do
+			! grep -qs '^State:.[^Z]' "/proc/$pid/status" || printf '%s\n' "$pid"
+		done
 }
 
 watch_cgroup() {

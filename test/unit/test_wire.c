@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include "sys/sock.h"
+#include "wire/wire.h"
+
+#define CONTROL WIRE_ON_CONTROL
+#define TO_OP WIRE_ON_TO_OP
+#define FROM_OP WIRE_ON_FROM_OP
+#define BOTH_OP (WIRE_ON_TO_OP | WIRE_ON_FROM_OP)
+
+static const struct {
+	unsigned type;
+	unsigned where;
+	size_t min;
+	size_t max;
+} messages[] = {
+#define MESSAGE(name, number, socket, smallest, largest)                                           \
+	{ (number), (socket), (smallest), (largest) },
+#include "wire/agent.def"
+#undef MESSAGE
+};
+
+static const enum wire_socket sockets[] = { CONTROL, TO_OP, FROM_OP };
+
+static struct wire_frame frame;
+
+static int check(unsigned type, size_t len, enum wire_socket where)
+{
+	size_t n = sizeof(frame.head) + len;
+
+	frame.head = (struct wire_head){ .type = (uint16_t)type, .len = (uint32_t)n };
+	return wire_check(&frame, n, where);
+}
+
+static size_t open_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	(void)closedir(dir);
+	return n;
+}
+
+/* Every message on its own socket within its size, and nowhere else, and not a byte more. */
+static void test_bounds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(messages); i++) {
+		for (size_t s = 0; s < ARRAY_SIZE(sockets); s++) {
+			int want = messages[i].where & sockets[s] ? 0 : -EPROTO;
+
+			assert_int_equal(check(messages[i].type, messages[i].min, sockets[s]),
+					 want);
+			assert_int_equal(check(messages[i].type, messages[i].max, sockets[s]),
+					 want);
+			if (messages[i].min)
+				assert_int_equal(check(messages[i].type, messages[i].min - 1,
+						       sockets[s]),
+						 -EPROTO);
+			assert_int_equal(check(messages[i].type, messages[i].max + 1, sockets[s]),
+					 -EPROTO);
+		}
+	}
+}
+
+/* What a hostile agent may say is this and no more: written out here, not taken from the table. */
+static void test_hostile_side(void **state)
+{
+	static const struct {
+		unsigned type;
+		size_t len;
+	} allowed[] = {
+		{ 20, 0 }, { 21, 8 },  { 22, 1 }, { 23, 1 }, { 24, 16 }, { 31, 17 },
+		{ 32, 0 }, { 33, 17 }, { 34, 1 }, { 35, 0 }, { 37, 17 }, { 38, 0 },
+	};
+
+	(void)state;
+	for (unsigned type = 0; type <= UINT16_MAX; type++) {
+		bool any = false, want = false;
+
+		for (size_t len = 0; len < 80; len++)
+			any |= check(type, len, FROM_OP) == 0;
+		for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
+			if (allowed[i].type != type)
+				continue;
+			want = true;
+			assert_int_equal(check(type, allowed[i].len, FROM_OP), 0);
+		}
+		assert_true(any == want);
+	}
+}
+
+static void test_header(void **state)
+{
+	(void)state;
+	frame.head = (struct wire_head){ .type = WIRE_STARTED, .len = sizeof(frame.head) };
+	assert_int_equal(wire_check(&frame, 8, FROM_OP), 0);
+	for (size_t n = 0; n < 8; n++)
+		assert_int_equal(wire_check(&frame, n, FROM_OP), -EPROTO);
+	assert_int_equal(wire_check(&frame, 9, FROM_OP), -EPROTO);
+	frame.head.zero = 1;
+	assert_int_equal(wire_check(&frame, 8, FROM_OP), -EPROTO);
+	frame.head = (struct wire_head){ .type = WIRE_OUT, .len = UINT32_MAX };
+	assert_int_equal(wire_check(&frame, 9, FROM_OP), -EPROTO);
+	frame.head.len = 0;
+	assert_int_equal(wire_check(&frame, 9, FROM_OP), -EPROTO);
+	frame.head.len = WIRE_MAX + 1;
+	assert_int_equal(wire_check(&frame, WIRE_MAX + 1, FROM_OP), -EPROTO);
+	frame.head.len = WIRE_MAX;
+	assert_int_equal(wire_check(&frame, WIRE_MAX, FROM_OP), 0);
+}
+
+#define NAME_OK(text) wire_name_ok((const unsigned char *)(text), sizeof(text) - 1)
+
+static void test_names(void **state)
+{
+	unsigned char name[WIRE_NAME_MAX + 1];
+
+	(void)state;
+	assert_true(NAME_OK("a") && NAME_OK("...") && NAME_OK(".a") && NAME_OK("..a"));
+	assert_true(NAME_OK("\n") && NAME_OK("\xff\xfe") && NAME_OK("a\\b") && NAME_OK("%2e%2e"));
+	assert_false(NAME_OK("") || NAME_OK(".") || NAME_OK("..") || NAME_OK("/") ||
+		     NAME_OK("a/b"));
+	assert_false(NAME_OK("a\0b") || NAME_OK("\0") || NAME_OK("../x") || NAME_OK("x/"));
+	memset(name, 'a', sizeof(name));
+	assert_true(wire_name_ok(name, WIRE_NAME_MAX));
+	assert_false(wire_name_ok(name, WIRE_NAME_MAX + 1));
+}
+
+static void test_round_trip(void **state)
+{
+	static unsigned char data[WIRE_DATA_MAX + 1];
+	int pair[2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (unsigned char)(i * 7);
+	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(wire_send(pair[0], WIRE_OUT, data, WIRE_DATA_MAX), 0);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), 1);
+	assert_int_equal(frame.head.type, WIRE_OUT);
+	assert_int_equal(wire_len(&frame), WIRE_DATA_MAX);
+	assert_memory_equal(frame.data, data, WIRE_DATA_MAX);
+	assert_int_equal(wire_send2(pair[0], WIRE_DATA, data, 3, data + 3, 4), 0);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), 1);
+	assert_int_equal(wire_len(&frame), 7);
+	assert_memory_equal(frame.data, data, 7);
+	assert_int_equal(wire_send(pair[0], WIRE_OUT, data, sizeof(data)), -EMSGSIZE);
+	assert_int_equal(wire_send2(pair[0], WIRE_OUT, data, WIRE_DATA_MAX, data, 1), -EMSGSIZE);
+	assert_int_equal(wire_send2(pair[0], WIRE_OUT, data, 1, data, SIZE_MAX), -EMSGSIZE);
+	(void)fcntl(pair[1], F_SETFL, O_NONBLOCK);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EAGAIN);
+	fd_close(pair[0]);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), 0);
+	assert_int_equal(wire_send(pair[1], WIRE_STARTED, NULL, 0), -EPIPE);
+	fd_close(pair[1]);
+}
+
+/* What is no frame is -EPROTO, also when it is longer than a frame can be. */
+static void test_garbage(void **state)
+{
+	static const unsigned char big[WIRE_MAX + 1] = { WIRE_OUT, 0, 0, 0, 0, 0, 1, 0 };
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(sock_pair(pair), 0);
+	for (size_t n = 1; n < 8; n++) {
+		assert_int_equal(send(pair[0], big, n, 0), n);
+		assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
+	}
+	assert_int_equal(send(pair[0], big, WIRE_MAX, 0), WIRE_MAX);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), 1);
+	assert_int_equal(send(pair[0], big, WIRE_MAX + 1, 0), WIRE_MAX + 1);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
+	assert_int_equal(send(pair[0], "", 0, 0), 0);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), 0);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+}
+
+/* AG-10: descriptors that nobody asked for are closed, and the message is refused. */
+static void test_unwanted_fds(void **state)
+{
+	int fds[SOCK_FDS_MAX], pair[2], got[2];
+	size_t n_got = ARRAY_SIZE(got), before;
+
+	(void)state;
+	assert_int_equal(sock_pair(pair), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = pair[0];
+	before = open_fds();
+	assert_int_equal(wire_send_fds(pair[0], WIRE_STARTED, NULL, 0, fds, 1), 0);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_OUT, "x", 1, fds, ARRAY_SIZE(fds)), 0);
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
+	/* More than there is room for. */
+	assert_int_equal(wire_send_fds(pair[0], WIRE_GET, "12345678", 8, fds, 3), 0);
+	assert_int_equal(wire_recv_fds(pair[1], &frame, CONTROL, got, &n_got), -EPROTO);
+	/* With a message that is refused. */
+	n_got = ARRAY_SIZE(got);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_GET, "1234567", 7, fds, 2), 0);
+	assert_int_equal(wire_recv_fds(pair[1], &frame, CONTROL, got, &n_got), -EPROTO);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_GET, "", 0, fds, SOCK_FDS_MAX + 1), -EINVAL);
+	assert_int_equal(open_fds(), before);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+}
+
+static void test_wanted_fds(void **state)
+{
+	int pipes[2], pair[2], got[4];
+	size_t n_got = ARRAY_SIZE(got), before = open_fds();
+	char c = 0;
+
+	(void)state;
+	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_GET, "12345678", 8, pipes, 2), 0);
+	fd_close(pipes[0]);
+	fd_close(pipes[1]);
+	assert_int_equal(wire_recv_fds(pair[1], &frame, CONTROL, got, &n_got), 1);
+	assert_int_equal(n_got, 2);
+	assert_true(fcntl(got[0], F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(write(got[1], "x", 1), 1);
+	assert_int_equal(read(got[0], &c, 1), 1);
+	assert_int_equal(c, 'x');
+	fd_close(got[0]);
+	fd_close(got[1]);
+	/* No descriptors is no mistake here: whoever needs them counts them. */
+	assert_int_equal(wire_send(pair[0], WIRE_GET, "12345678", 8), 0);
+	assert_int_equal(wire_recv_fds(pair[1], &frame, CONTROL, got, &n_got), 1);
+	assert_int_equal(n_got, 0);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+	assert_int_equal(open_fds(), before);
+}
+
+static void test_step_names(void **state)
+{
+	(void)state;
+	for (uint32_t step = 0; step < _WIRE_STEP_MAX; step++)
+		assert_true(wire_step_name(step) && wire_step_name(step)[0]);
+	assert_string_equal(wire_step_name(_WIRE_STEP_MAX), "unknown step");
+	assert_string_equal(wire_step_name(UINT32_MAX), "unknown step");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bounds),       cmocka_unit_test(test_hostile_side),
+		cmocka_unit_test(test_header),       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_unwanted_fds), cmocka_unit_test(test_wanted_fds),
+		cmocka_unit_test(test_step_names),
+	};
+
+	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+}
