@@ -118,10 +118,10 @@ static int limit(int what, uint64_t value)
 
 	if (getrlimit(what, &now) < 0)
 		return -errno;
-	/* Nobody here may raise a hard limit; a lower one that is already there is as good. */
-	if (value < now.rlim_max)
-		now.rlim_max = value;
-	now.rlim_cur = now.rlim_max;
+	/* Nobody here may raise a hard limit; a lower one that is already there is as good. At the soft
+	 * limit of CPU time comes SIGXCPU, which tells what happened; at the hard one SIGKILL. */
+	now.rlim_max = MIN(now.rlim_max, what == RLIMIT_CPU ? value + 1 : value);
+	now.rlim_cur = MIN(now.rlim_max, value);
 	return setrlimit(what, &now) < 0 ? -errno : 0;
 }
 
@@ -142,7 +142,8 @@ static int set_limits(const struct wire_exec *q)
 		{ RLIMIT_RTPRIO, 0, true },
 		{ RLIMIT_NICE, 0, true },
 		{ RLIMIT_STACK, 8 << 20, true },
-		{ RLIMIT_AS, q->as_max, q->as_max != 0 },
+		/* Not RLIMIT_AS: runtimes reserve far more address space than they use. */
+		{ RLIMIT_DATA, q->data_max, q->data_max != 0 },
 		{ RLIMIT_NPROC, q->nproc_max, q->nproc_max != 0 },
 		{ RLIMIT_CPU, q->cpu_max_s, q->cpu_max_s != 0 },
 	};

@@ -82,8 +82,9 @@ static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYER
 		if (ret_fds[i] < 0) {
 			int r = ret_fds[i];
 
+			ret_fds[i] = -EBADF;
 			while (i > 0)
-				fd_close(ret_fds[--i]);
+				fd_closep(&ret_fds[--i]);
 			return r;
 		}
 	}
@@ -100,14 +101,16 @@ static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 	r = ids_map(&b->ids, b->pid, fail);
 	if (r < 0)
 		return r;
-	if (s->layers_follow) {
+	if (b->ids.kind == IDS_RANGE && control_on("idmap")) {
 		r = open_layers(s, b->pid, layers);
-		if (r < 0)
+		/* A kernel or file system that cannot: the host's files belong to nobody then, and the
+		 * report says so. */
+		if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP && r != -ENOSYS)
 			return fail_set(fail, -r, "layers",
 					"cannot map the owners of %s's files into the box: %s",
 					s->layer_path[0], strerror(-r));
 	}
-	r = sock_send(b->setup_fd, &part, 1, layers, s->layers_follow ? s->n_layers : 0);
+	r = sock_send(b->setup_fd, &part, 1, layers, layers[0] >= 0 ? s->n_layers : 0);
 	for (size_t i = 0; i < SETUP_LAYERS_MAX; i++)
 		fd_close(layers[i]);
 	return r < 0 ? fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r)) : 0;
@@ -209,7 +212,6 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		return r;
 	b.disk_bytes = limits->disk_bytes;
 	s.single_id = b.ids.kind == IDS_SINGLE;
-	s.layers_follow = b.ids.kind == IDS_RANGE && control_on("idmap");
 	r = create_cgroup(h, &cap, &b, fail);
 	if (r == 0)
 		r = start_child(&b, &s, fail);

@@ -44,7 +44,7 @@ static struct wire_exec exec_request(const struct box *b, const struct box_comma
 	};
 
 	if (!(features & CGROUP_MEMORY))
-		q.as_max = c->memory_bytes;
+		q.data_max = c->memory_bytes;
 	if (!(features & CGROUP_PIDS))
 		q.nproc_max = c->pids;
 	if (!(features & CGROUP_CPUACCT))

@@ -17,9 +17,7 @@ static int step_go(struct setup_state *s)
 		return (int)n;
 	if (n == 0)
 		return -ECANCELED;
-	if (s->setup->layers_follow && n_fds != s->setup->n_layers)
-		return -EPROTO;
-	return 0;
+	return n_fds == 0 || n_fds == s->setup->n_layers ? 0 : -EPROTO;
 }
 
 static int send_report(struct setup_state *s, int fd)

@@ -31,7 +31,6 @@ struct setup {
 	/* The template: [0] is the root's lower layer, [1], if any, is the one for /usr. */
 	const char *layer_path[SETUP_LAYERS_MAX];
 	size_t n_layers;
-	bool layers_follow; /* they come idmapped with the GO message; else we open the paths */
 	bool single_id;
 	uint64_t disk_bytes;
 	uint64_t files_max;

@@ -91,7 +91,7 @@ static int clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd, 
 
 int setup_do_layers(struct setup_state *s)
 {
-	if (s->setup->layers_follow) {
+	if (s->layer_fd[0] >= 0) { /* they came idmapped with the word to go */
 		s->report.features |= SETUP_HAS_IDMAP;
 		return 0;
 	}

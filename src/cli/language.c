@@ -79,7 +79,7 @@ static int open_languages(struct fail *fail)
 		size_t n = strlen(exe), tail = strlen(BUILD_DIR);
 
 		if (n > tail && strcmp(exe + n - tail, BUILD_DIR) == 0) {
-			(void)snprintf(path, sizeof(path), "%s/../../../languages", exe);
+			(void)snprintf(path, sizeof(path), "%s/../../languages", exe);
 			fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		}
 	}

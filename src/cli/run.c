@@ -111,6 +111,8 @@ static void print_usage(const struct run_request *q, const struct run_result *r)
 /* What a person should know that the program's own output does not say. */
 static void print_notes(const struct run_request *q, const struct run_result *r)
 {
+	if (r->message[0] || r->n_refused || q->verbose)
+		run_emit_break();
 	if (r->message[0] && !r->cancelled_by)
 		(void)fprintf(stderr, "glovebox: %s%s%s\n", run_status_name(r->status),
 			      r->step && !strcmp(r->step, "compile") ? " while compiling: " : ": ",

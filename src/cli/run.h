@@ -130,7 +130,8 @@ int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_res
 /* Hands the program's output on: to the terminal or pipe, or into the result. */
 int run_emit(const struct run_request *q, struct run_result *r, bool is_err, const void *data,
 	     size_t len);
-int run_emit_end(const struct run_request *q, struct run_result *r);
+int run_emit_end(const struct run_request *q);
+void run_emit_break(void);
 
 /* Prints the result as one JSON object. */
 int run_print_json(const struct run_request *q, const struct run_result *r);

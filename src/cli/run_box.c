@@ -158,7 +158,7 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 	}
 	if (e < 0)
 		take_failure(r, &fail);
-	(void)run_emit_end(q, r);
+	(void)run_emit_end(q);
 	return e;
 }
 

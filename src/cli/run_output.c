@@ -6,6 +6,7 @@
 
 static struct termsafe safe[2];
 static signed char is_terminal[2] = { -1, -1 };
+static bool err_in_line; /* the program's last error line has no end yet */
 
 /* Blocking whatever the descriptor's flags are: somebody else may have set O_NONBLOCK on it. */
 static int write_all(int fd, const char *data, size_t len)
@@ -47,6 +48,8 @@ int run_emit(const struct run_request *q, struct run_result *r, bool is_err, con
 
 	if (q->json)
 		return buf_add(is_err ? &r->err : &r->out, data, len);
+	if (is_err && len)
+		err_in_line = p[len - 1] != '\n';
 	if (!defuse(q, is_err))
 		return write_all(is_err ? 2 : 1, data, len);
 	while (len) {
@@ -63,19 +66,24 @@ int run_emit(const struct run_request *q, struct run_result *r, bool is_err, con
 	return 0;
 }
 
-int run_emit_end(const struct run_request *q, struct run_result *r)
+int run_emit_end(const struct run_request *q)
 {
-	(void)r;
-	for (int is_err = 0; !q->json && is_err < 2; is_err++) {
+	int r = 0;
+
+	for (int is_err = 0; r == 0 && !q->json && is_err < 2; is_err++) {
 		char shown[512];
 
-		if (is_terminal[is_err] > 0) {
-			size_t n = termsafe_flush(&safe[is_err], shown, sizeof(shown));
-			int e = write_all(is_err ? 2 : 1, shown, n);
-
-			if (e < 0)
-				return e;
-		}
+		if (is_terminal[is_err] > 0)
+			r = write_all(is_err ? 2 : 1, shown,
+				      termsafe_flush(&safe[is_err], shown, sizeof(shown)));
 	}
-	return 0;
+	return r;
+}
+
+/* What we say ourselves starts on a line of its own. */
+void run_emit_break(void)
+{
+	if (err_in_line)
+		(void)!write(2, "\n", 1);
+	err_in_line = false;
 }

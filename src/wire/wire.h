@@ -31,7 +31,7 @@ struct wire_exec {
 	uint32_t flags; /* WIRE_EXEC_* */
 	int32_t oom_score_adj;
 	uint64_t fsize_max;  /* RLIMIT_FSIZE */
-	uint64_t as_max;     /* RLIMIT_AS, 0: none */
+	uint64_t data_max;   /* RLIMIT_DATA, 0: none */
 	uint64_t nproc_max;  /* RLIMIT_NPROC, 0: none */
 	uint64_t cpu_max_s;  /* RLIMIT_CPU, 0: none */
 	uint64_t nofile_max; /* RLIMIT_NOFILE */

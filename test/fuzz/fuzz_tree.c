@@ -26,7 +26,7 @@ struct seen {
 	uint64_t names;
 };
 
-static char top[] = "/tmp/glovebox-fuzz-tree-XXXXXX";
+static char top[] = "fuzz-tree-XXXXXX"; /* where we were started */
 static int top_fd = -EBADF;
 
 static void remove_all(int parent_fd, const char *name)
@@ -141,10 +141,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	start();
 	assert(mkdirat(top_fd, "in", 0755) == 0 && sock_pair(pair) == 0);
 	dir_fd = openat(top_fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	probe = dup(0);
 	for (size_t left = size - 1; left >= 3;)
 		left = send_record(pair[0], data + size - left, left);
 	fd_close(pair[0]);
+	probe = dup(0);
 	r = tree_recv(pair[1], data[0] & 1 ? WIRE_ON_TO_OP : WIRE_ON_FROM_OP, dir_fd, &limits,
 		      &events);
 	assert(r <= 0 && seen.bytes <= BYTES_MAX && seen.names <= ENTRIES_MAX);

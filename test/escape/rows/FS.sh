@@ -201,7 +201,7 @@ FS_16() {
 	ln -s "$PWD/real-proc/cgroups" fake/cgroups
 	for pid in {1..200}; do
 		mkdir "fake/$pid" "fake/$pid/ns"
-	touch "fake/$pid"/{uid_map,gid_map,setgroups,timens_offsets,oom_score_adj,io,ns/user}
+		touch "fake/$pid"/{uid_map,gid_map,setgroups,timens_offsets,oom_score_adj,io,ns/user}
 	done
 	chmod -R a+rwX fake
 	cp "$GLOVEBOX" real
@@ -218,6 +218,7 @@ FS_16() {
 	if grep -q it-runs out; then
 		breach 'a command ran on a false /proc'
 	fi
+	[ -z "$(find fake -type f -size +0)" ] || breach "the box's maps went into plain files"
 	grep -q 'user ids' out || breach 'another reason was given'
 }
 
