@@ -2,6 +2,7 @@
 #include "box/box.h"
 
 #include "box/breakable.h"
+#include "box/devices.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
@@ -91,6 +92,20 @@ static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYER
 	return 0;
 }
 
+/* Made while the child is already at work on its tree. */
+static int send_devices(struct box *b, struct fail *fail)
+{
+	struct iovec part = { .iov_base = (char[]){ "d" }, .iov_len = 1 };
+	_cleanup_(fd_closep) int fd = devices_make(b->ids.uid_base, b->ids.gid_base);
+	int r = fd < 0 ? fd : sock_send(b->setup_fd, &part, 1, &fd, 1);
+
+	/* If the child is gone, its own report is the better reason. */
+	return r < 0 && r != -EPIPE ?
+		       fail_set(fail, -r, "devices", "cannot make the box's devices: %s",
+				strerror(-r)) :
+		       0;
+}
+
 /* The parent's half of the set-up: ids and layers, then the word to go. */
 static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 {
@@ -113,7 +128,9 @@ static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 	r = sock_send(b->setup_fd, &part, 1, layers, layers[0] >= 0 ? s->n_layers : 0);
 	for (size_t i = 0; i < SETUP_LAYERS_MAX; i++)
 		fd_close(layers[i]);
-	return r < 0 ? fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r)) : 0;
+	if (r < 0)
+		return fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r));
+	return s->own_devices ? send_devices(b, fail) : 0;
 }
 
 int box_await(struct box *b, struct fail *fail)
@@ -212,6 +229,7 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		return r;
 	b.disk_bytes = limits->disk_bytes;
 	s.single_id = b.ids.kind == IDS_SINGLE;
+	s.own_devices = b.ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev");
 	r = create_cgroup(h, &cap, &b, fail);
 	if (r == 0)
 		r = start_child(&b, &s, fail);

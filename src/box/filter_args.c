@@ -8,6 +8,8 @@
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -155,6 +157,25 @@ static const struct arg_clause mknodat_clauses[] = {
 	{ { OTHERWISE }, VERDICT_ERRNO(EPERM) },
 };
 RULE(mknodat);
+
+/* SC-24: huge pages, as if there were none left. */
+static const struct arg_clause mmap_clauses[] = {
+	{ { ANY_BIT(3, MAP_HUGETLB) }, VERDICT_ERRNO(ENOMEM) },
+	{ { OTHERWISE }, VERDICT_ALLOW },
+};
+RULE(mmap);
+
+static const struct arg_clause memfd_create_clauses[] = {
+	{ { ANY_BIT(1, MFD_HUGETLB) }, VERDICT_ERRNO(ENOMEM) },
+	{ { OTHERWISE }, VERDICT_ALLOW },
+};
+RULE(memfd_create);
+
+static const struct arg_clause shmget_clauses[] = {
+	{ { ANY_BIT(2, SHM_HUGETLB) }, VERDICT_ERRNO(ENOMEM) },
+	{ { OTHERWISE }, VERDICT_ALLOW },
+};
+RULE(shmget);
 
 /* SC-13: Linux, 32-bit Linux, either with a 2.6 version number, and "what am I?". Not
  * ADDR_NO_RANDOMIZE or READ_IMPLIES_EXEC, which undo hardening across execve. */

@@ -2,6 +2,7 @@
 /* What boxes need of this machine: cgroups, user ids, the agent's image, and a clean start. */
 #include "box/box.h"
 
+#include "base/buf.h"
 #include "base/parse.h"
 
 #include <fcntl.h>
@@ -23,14 +24,21 @@ extern const unsigned char agent_image[], agent_image_end[];
 static int make_agent(void)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	const unsigned char *image = agent_image;
 	size_t size = (uintptr_t)agent_image_end - (uintptr_t)agent_image;
 	_cleanup_(fd_closep) int fd = -EBADF;
 
 #ifdef GLOVEBOX_BREAKABLE
 	/* The tests of the host's side put a hostile agent in the real one's place. */
+	_cleanup_(buf_done) struct buf other = BUF_INIT(16 << 20);
+
 	if (getenv("GLOVEBOX_AGENT")) {
-		fd = open(getenv("GLOVEBOX_AGENT"), O_RDONLY | O_CLOEXEC);
-		return fd < 0 ? -errno : take_fd(&fd);
+		_cleanup_(fd_closep) int file = open(getenv("GLOVEBOX_AGENT"), O_RDONLY | O_CLOEXEC);
+
+		if (file < 0 || buf_read_fd(&other, file) < 0)
+			return -ENOENT;
+		image = other.data;
+		size = other.len;
 	}
 #endif
 	fd = memfd_create("glovebox-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
@@ -38,7 +46,7 @@ static int make_agent(void)
 		fd = memfd_create("glovebox-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, agent_image, size) != (ssize_t)size)
+	if (write(fd, image, size) != (ssize_t)size)
 		return -EIO;
 	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return -errno;

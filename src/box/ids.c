@@ -3,10 +3,11 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
+#include "box/breakable.h"
+#include "sys/user.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -88,7 +89,7 @@ static int find_subids(const char *file, const char *name, uid_t uid, uint32_t *
 /* What an ordinary user may map. */
 static void find_user_ids(struct ids_host *h)
 {
-	struct passwd *pw = getpwuid(geteuid());
+	const struct passwd *pw = user_by_id(geteuid());
 	const char *name = pw ? pw->pw_name : NULL;
 
 	h->kind = IDS_SINGLE;
@@ -147,8 +148,12 @@ int ids_take(struct ids_host *h, struct ids *ret, struct fail *fail)
 				strerror(-fd));
 	*ret = (struct ids){
 		.kind = h->kind, .number = number, .lock_fd = fd,
-		.uid_base = h->kind == IDS_SINGLE ? geteuid() : h->uid_base + number * size,
-		.gid_base = h->kind == IDS_SINGLE ? getegid() : h->gid_base + number * size,
+		.uid_base = !control_on("uid-ranges") ? 0 :
+			    h->kind == IDS_SINGLE     ? geteuid() :
+							h->uid_base + number * size,
+		.gid_base = !control_on("uid-ranges") ? 0 :
+			    h->kind == IDS_SINGLE     ? getegid() :
+							h->gid_base + number * size,
 	};
 	return 0;
 }

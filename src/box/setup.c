@@ -65,6 +65,7 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_PIVOT] = setup_do_pivot,
 		[SETUP_CGROUP_NS] = setup_do_cgroup_ns,
 		[SETUP_NAMESPACES] = setup_do_namespaces,
+		[SETUP_CORE_SCHEDULING] = setup_do_core_scheduling,
 		[SETUP_KEYRING] = setup_do_keyring,
 		[SETUP_STDIO] = setup_do_stdio,
 		[SETUP_LANDLOCK] = setup_do_landlock,

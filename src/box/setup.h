@@ -25,6 +25,10 @@ enum setup_feature {
 	SETUP_HAS_LANDLOCK = 1 << 2,
 	SETUP_HAS_IDMAP = 1 << 3,
 	SETUP_HAS_KEYRING = 1 << 4,
+	SETUP_HAS_NO_NEW_PRIVS = 1 << 5,
+	SETUP_HAS_SECCOMP = 1 << 6,
+	SETUP_HAS_OWN_DEVICES = 1 << 7, /* nodes of the box's own, not views of the host's */
+	SETUP_HAS_CORE_SCHEDULING = 1 << 8,
 };
 
 struct setup {
@@ -32,6 +36,7 @@ struct setup {
 	const char *layer_path[SETUP_LAYERS_MAX];
 	size_t n_layers;
 	bool single_id;
+	bool own_devices; /* a second message brings a file system with the device nodes */
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	const struct cgroup_box *cgroup;

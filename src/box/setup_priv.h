@@ -38,6 +38,7 @@ int setup_do_hostname(struct setup_state *s);
 int setup_do_lo(struct setup_state *s);
 int setup_do_cgroup_ns(struct setup_state *s);
 int setup_do_namespaces(struct setup_state *s);
+int setup_do_core_scheduling(struct setup_state *s);
 int setup_do_keyring(struct setup_state *s);
 int setup_do_stdio(struct setup_state *s);
 int setup_do_landlock(struct setup_state *s);

@@ -23,6 +23,10 @@
 #include <time.h>
 
 #define BOX_HOSTNAME "glovebox"
+#ifndef PR_SCHED_CORE
+#define PR_SCHED_CORE 62
+#define PR_SCHED_CORE_CREATE 1
+#endif
 
 int setup_do_cgroup(struct setup_state *s)
 {
@@ -115,9 +119,20 @@ int setup_do_namespaces(struct setup_state *s)
 	return 0;
 }
 
+/* CC-08: no other box may run on the sibling of a core that this one runs on. Only kernels built for it
+ * know how; without, the report says so. */
+int setup_do_core_scheduling(struct setup_state *s)
+{
+	if (prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1 /* the process */, 0) == 0)
+		s->report.features |= SETUP_HAS_CORE_SCHEDULING;
+	return 0;
+}
+
 int setup_do_keyring(struct setup_state *s)
 {
 	/* NS-07. A kernel without keyrings has nothing to inherit. */
+	if (!control_on("keyring"))
+		return 0;
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
 		s->report.features |= SETUP_HAS_KEYRING;
 	else if (errno != ENOSYS)
@@ -160,8 +175,11 @@ int setup_do_landlock(struct setup_state *s)
 	};
 	int r = 0;
 
-	if (control_on("no-new-privs") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -errno;
+	if (control_on("no-new-privs")) {
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+			return -errno;
+		s->report.features |= SETUP_HAS_NO_NEW_PRIVS;
+	}
 	if (control_on("landlock"))
 		r = landlock_restrict(paths, ARRAY_SIZE(paths), &s->report.landlock_abi);
 	if (s->report.landlock_abi > 0)
@@ -191,7 +209,10 @@ int setup_do_caps(struct setup_state *s)
 
 int setup_do_seccomp(struct setup_state *s)
 {
-	(void)s;
-	return control_on("seccomp") ? box_filter_install() : 0;
+	int r = control_on("seccomp") ? box_filter_install() : -ECANCELED;
+
+	if (r == 0)
+		s->report.features |= SETUP_HAS_SECCOMP;
+	return r == -ECANCELED ? 0 : r;
 }
 

@@ -19,38 +19,16 @@
 #include "box/setup_priv.h"
 
 #include "box/breakable.h"
+#include "box/devices.h"
 #include "box/ids.h"
 #include "sys/mnt.h"
+#include "sys/sock.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #define OWN_INODES 128 /* directories, devices and work files that are ours, not the payload's */
 #define BOOT_ID "00000000-0000-4000-8000-000000000000\n"
-
-/* Makes a mount from a file system type and its options ("key", "value" pairs; a NULL value is a
- * flag). */
-struct option {
-	const char *key;
-	const char *value;
-};
-
-static int make_mount(const char *type, const struct option *options, size_t n, unsigned attrs)
-{
-	_cleanup_(fd_closep) int fs_fd = mnt_fsopen(type);
-	int r;
-
-	if (fs_fd < 0)
-		return fs_fd;
-	for (size_t i = 0; i < n; i++) {
-		r = options[i].value ? mnt_fsconfig_string(fs_fd, options[i].key, options[i].value) :
-				       mnt_fsconfig_flag(fs_fd, options[i].key);
-		if (r < 0)
-			return r;
-	}
-	r = mnt_fsconfig_create(fs_fd);
-	return r < 0 ? r : mnt_fsmount(fs_fd, attrs);
-}
 
 /* The umask is 0 here. */
 static int make_dir(int dir_fd, const char *name, mode_t mode)
@@ -114,7 +92,7 @@ int setup_do_private(struct setup_state *s)
 int setup_do_scratch(struct setup_state *s)
 {
 	char size[24], inodes[24];
-	const struct option options[] = {
+	const struct mnt_option options[] = {
 		{ "size", size },
 		{ "nr_inodes", inodes },
 		{ "mode", "0755" },
@@ -130,7 +108,7 @@ int setup_do_scratch(struct setup_state *s)
 	else
 		(void)snprintf(inodes, sizeof(inodes), "%llu",
 			       (unsigned long long)s->setup->files_max + OWN_INODES);
-	s->scratch_fd = make_mount("tmpfs", options, ARRAY_SIZE(options),
+	s->scratch_fd = mnt_make("tmpfs", options, ARRAY_SIZE(options),
 				   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (s->scratch_fd < 0)
 		return s->scratch_fd;
@@ -173,12 +151,12 @@ int setup_do_upper(struct setup_state *s)
  * switches redirect_dir and metacopy off (FS-22). */
 static int overlay(const char *lower, const char *upper, const char *work)
 {
-	const struct option options[] = {
+	const struct mnt_option options[] = {
 		{ "lowerdir", lower },   { "upperdir", upper }, { "workdir", work },
 		{ "userxattr", NULL },   { "volatile", NULL },  { "index", "off" },
 	};
 
-	return make_mount("overlay", options, ARRAY_SIZE(options),
+	return mnt_make("overlay", options, ARRAY_SIZE(options),
 			  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
@@ -204,9 +182,9 @@ int setup_do_overlay(struct setup_state *s)
 
 int setup_do_proc(struct setup_state *s)
 {
-	const struct option options[] = { { "hidepid", "invisible" } };
+	const struct mnt_option options[] = { { "hidepid", "invisible" } };
 
-	s->proc_fd = make_mount("proc", options, control_on("hidepid") ? 1 : 0,
+	s->proc_fd = mnt_make("proc", options, control_on("hidepid") ? 1 : 0,
 				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (s->proc_fd < 0)
 		return s->proc_fd;
@@ -256,43 +234,55 @@ int setup_do_masks(struct setup_state *s)
 	return r;
 }
 
-/* Shows a device of the host, after making sure that it is the one we mean (FS-14). */
-static int bind_device(struct setup_state *s, const char *name, unsigned minor_number, unsigned major_number)
+/* Shows a device of the host, after making sure that it is the one we mean (FS-14). Read-only, so that
+ * nobody can change the node's times; what the device does is not affected. */
+static int bind_device(struct setup_state *s, const struct device *d)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	char path[24];
 	struct stat st;
 	int r;
 
-	(void)snprintf(path, sizeof(path), "/dev/%s", name);
-	fd = clone_mount(AT_FDCWD, path, 0);
+	(void)snprintf(path, sizeof(path), "/dev/%s", d->name);
+	fd = clone_mount(AT_FDCWD, path, MOUNT_ATTR_RDONLY);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(major_number, minor_number))
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major_number, d->minor_number))
 		return -ENODEV;
-	r = make_file(s->dev_fd, name, 0666, "");
-	return r < 0 ? r : mnt_move(fd, s->dev_fd, name);
+	r = make_file(s->dev_fd, d->name, 0666, "");
+	return r < 0 ? r : mnt_move(fd, s->dev_fd, d->name);
+}
+
+static int borrow_devices(struct setup_state *s)
+{
+	int r;
+
+	s->dev_fd = clone_mount(s->scratch_fd, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (s->dev_fd < 0)
+		return s->dev_fd;
+	r = mnt_move(s->dev_fd, s->root_fd, "dev");
+	for (size_t i = 0; r == 0 && i < n_box_devices; i++)
+		r = bind_device(s, &box_devices[i]);
+	return r < 0 ? r : devices_fill(s->dev_fd);
+}
+
+static int take_devices(struct setup_state *s)
+{
+	size_t n_fds = 1;
+	char word;
+	ssize_t n = sock_recv(s->sock, &word, sizeof(word), &s->dev_fd, &n_fds);
+
+	if (n <= 0 || n_fds != 1)
+		return n < 0 ? (int)n : -EPROTO;
+	s->report.features |= SETUP_HAS_OWN_DEVICES;
+	return mnt_move(s->dev_fd, s->root_fd, "dev");
 }
 
 int setup_do_dev(struct setup_state *s)
 {
-	static const struct {
-		const char *name;
-		unsigned major_number, minor_number;
-	} devices[] = {
-		{ "null", 1, 3 },   { "zero", 1, 5 },    { "full", 1, 7 },
-		{ "random", 1, 8 }, { "urandom", 1, 9 }, { "tty", 5, 0 },
-	};
-	static const struct {
-		const char *name, *target;
-	} links[] = {
-		{ "fd", "/proc/self/fd" },     { "stdin", "/proc/self/fd/0" },
-		{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
-		{ "ptmx", "pts/ptmx" },
-	};
-	const struct option pts_options[] = {
+	const struct mnt_option pts_options[] = {
 		{ "ptmxmode", "0666" }, { "mode", "0620" }, { "max", "64" },
 	};
 	_cleanup_(fd_closep) int pts_fd = -EBADF;
@@ -300,23 +290,11 @@ int setup_do_dev(struct setup_state *s)
 
 	if (!control_on("dev"))
 		return clone_onto(AT_FDCWD, "/dev", 0, s->root_fd, "dev");
-	s->dev_fd = clone_mount(s->scratch_fd, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (s->dev_fd < 0)
-		return s->dev_fd;
-	r = mnt_move(s->dev_fd, s->root_fd, "dev");
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(devices); i++)
-		r = bind_device(s, devices[i].name, devices[i].minor_number,
-				devices[i].major_number);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
-		r = symlinkat(links[i].target, s->dev_fd, links[i].name) < 0 ? -errno : 0;
-	if (r == 0)
-		r = make_dir(s->dev_fd, "pts", 0755);
-	if (r == 0)
-		r = make_dir(s->dev_fd, "shm", 01777);
+	r = s->setup->own_devices ? take_devices(s) : borrow_devices(s);
 	if (r < 0)
 		return r;
-	pts_fd = make_mount("devpts", pts_options, ARRAY_SIZE(pts_options),
-			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	pts_fd = mnt_make("devpts", pts_options, ARRAY_SIZE(pts_options),
+			  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (pts_fd < 0)
 		return pts_fd;
 	r = mnt_move(pts_fd, s->dev_fd, "pts");

@@ -6,10 +6,10 @@
  */
 #include "base/buf.h"
 #include "cli/doctor.h"
+#include "sys/user.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -184,7 +184,9 @@ static int run_command(const char *command)
 static int fix_subids(const struct doctor *d, json_t *list)
 {
 	const char *sudo_user = getenv("SUDO_USER");
-	struct passwd *pw = !d->root ? getpwuid(geteuid()) : sudo_user ? getpwnam(sudo_user) : NULL;
+	const struct passwd *pw = !d->root  ? user_by_id(geteuid()) :
+				  sudo_user ? user_by_name(sudo_user) :
+					      NULL;
 	char command[256], change[288];
 	int r;
 

@@ -3,8 +3,8 @@
 #include "box/ids.h"
 #include "cli/doctor.h"
 #include "sys/proc.h"
+#include "sys/user.h"
 
-#include <pwd.h>
 #include <sched.h>
 
 #define REMEDY_DOCKER                                                                              \
@@ -140,7 +140,7 @@ void doctor_check_time(const struct doctor *d, struct doctor_result *r)
 
 static void explain_single(const struct ids_host *h, struct doctor_result *r)
 {
-	struct passwd *pw = getpwuid(geteuid());
+	const struct passwd *pw = user_by_id(geteuid());
 	char command[256] = "";
 
 	doctor_summary(r, DOCTOR_WARNING, "one id for everything in a box: %s", h->why_single);

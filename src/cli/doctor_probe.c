@@ -4,9 +4,9 @@
 #include "cli/doctor.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
+#include "sys/user.h"
 
 #include <grp.h>
-#include <pwd.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -105,14 +105,14 @@ int doctor_try_tmpfs(void)
 int doctor_probe_unprivileged(const struct doctor *d)
 {
 	const char *name = getenv("SUDO_USER");
-	struct passwd *pw = name ? getpwnam(name) : NULL;
+	const struct passwd *pw = name ? user_by_name(name) : NULL;
 
 	if (!d->root)
 		return doctor_probe(CLONE_NEWUSER | CLONE_NEWNS, doctor_try_tmpfs);
 	if (pw && pw->pw_uid != 0)
 		return doctor_probe_as(pw->pw_uid, pw->pw_gid, CLONE_NEWUSER | CLONE_NEWNS,
 				       doctor_try_tmpfs);
-	pw = getpwnam("nobody");
+	pw = user_by_name("nobody");
 	return doctor_probe_as(pw ? pw->pw_uid : 65534, pw ? pw->pw_gid : 65534,
 			       CLONE_NEWUSER | CLONE_NEWNS, doctor_try_tmpfs);
 }

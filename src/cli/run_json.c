@@ -125,9 +125,12 @@ static json_t *isolation(const struct run_result *r)
 		(void)json_array_append_new(namespaces, json_string("cgroup"));
 	if (f & SETUP_HAS_TIME_NS)
 		(void)json_array_append_new(namespaces, json_string("time"));
-	return json_pack("{so ss sb sb sb si sb s[] si sb ss s{ss sb sb sb sb}}", "namespaces",
-			 namespaces, "user_ids", ids_kind_name(r->ids_kind), "idmapped_layers",
-			 f & SETUP_HAS_IDMAP, "no_new_privs", 1, "seccomp", 1, "landlock_abi",
+	return json_pack("{so ss sb sb sb sb sb si sb s[] si sb ss s{ss sb sb sb sb}}",
+			 "namespaces", namespaces, "user_ids", ids_kind_name(r->ids_kind),
+			 "idmapped_layers", f & SETUP_HAS_IDMAP, "own_devices",
+			 f & SETUP_HAS_OWN_DEVICES, "core_scheduling",
+			 f & SETUP_HAS_CORE_SCHEDULING, "no_new_privs", f & SETUP_HAS_NO_NEW_PRIVS,
+			 "seccomp", f & SETUP_HAS_SECCOMP, "landlock_abi",
 			 (int)r->setup.landlock_abi, "landlock", f & SETUP_HAS_LANDLOCK,
 			 "capabilities", "proc_masks", (int)r->setup.masks, "own_keyring",
 			 f & SETUP_HAS_KEYRING, "network", "none", "cgroup", "mode",

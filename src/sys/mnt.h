@@ -48,6 +48,16 @@ static inline int mnt_fsmount(int fs_fd, unsigned attrs)
 	return mnt_syscall_result(syscall(SYS_fsmount, fs_fd, FSMOUNT_CLOEXEC, attrs));
 }
 
+/* A value of NULL is a flag. */
+struct mnt_option {
+	const char *key;
+	const char *value;
+};
+
+/* All of it: a new file system with these options, mounted but not yet attached. */
+_must_check_ int mnt_make(const char *type, const struct mnt_option *options, size_t n,
+			  unsigned attrs);
+
 static inline int mnt_open_tree(int dir_fd, const char *path, unsigned flags)
 {
 	return mnt_syscall_result(syscall(SYS_open_tree, dir_fd, path, flags | OPEN_TREE_CLOEXEC));

@@ -145,6 +145,22 @@ static uint32_t expect_mknod(const uint32_t a[6])
 }
 #endif
 
+/* Huge pages: MAP_HUGETLB, MFD_HUGETLB, SHM_HUGETLB. */
+static uint32_t expect_mmap(const uint32_t a[6])
+{
+	return a[3] & 0x40000 ? no(ENOMEM) : yes;
+}
+
+static uint32_t expect_memfd_create(const uint32_t a[6])
+{
+	return a[1] & 4 ? no(ENOMEM) : yes;
+}
+
+static uint32_t expect_shmget(const uint32_t a[6])
+{
+	return a[2] & 04000 ? no(ENOMEM) : yes;
+}
+
 static uint32_t expect_personality(const uint32_t a[6])
 {
 	if (a[0] == UINT32_MAX)
@@ -218,6 +234,7 @@ static const uint32_t ioctl_extra[] = { 0x5412, 0x541c, 0x541d, 0x5423, 0x5401, 
 static const uint32_t clone_extra[] = { 0x01200011, 0x003d0f00, 0x4111, 0x7e020080 };
 static const uint32_t mode_extra[] = { 0010644, 0020644, 0040755, 0060644, 0100644,
 				       0120777, 0140755, 0170000, 0220644, 0400000 + 0020000 };
+static const uint32_t mmap_extra[] = { 0x22, 0x40000, 0x40022, 0x78040022, 0x20022, 0x80022 };
 static const uint32_t personality_extra[] = { 0x20000,  0x20008, 0x40000,   0x400000,
 					      0x440000, 0x20018, UINT32_MAX };
 static const uint32_t policy_extra[] = { 0x40000001, 0x40000002, 0x40000006, 0x40000000,
@@ -251,6 +268,9 @@ const struct expect_call expect_calls[] = {
 	{ "mknod", expect_mknod, { { 1, 0x10000, 1, EXTRA(mode_extra) } }, 1 },
 #endif
 	{ "mknodat", expect_mknodat, { { 2, 0x10000, 1, EXTRA(mode_extra) } }, 1 },
+	{ "mmap", expect_mmap, { { 3, 300, 1, EXTRA(mmap_extra) } }, 1 },
+	{ "memfd_create", expect_memfd_create, { { 1, 300, 1, NO_EXTRA } }, 1 },
+	{ "shmget", expect_shmget, { { 2, 0x1000, 1, NO_EXTRA } }, 1 },
 	{ "personality", expect_personality, { { 0, 300, 1, EXTRA(personality_extra) } }, 1 },
 	{ "sched_setscheduler",
 	  expect_sched_setscheduler,

@@ -26,15 +26,16 @@ static void status_line(const char *name)
 		(void)fclose(f);
 }
 
-static int count_mounts(const char *below)
+/* Mounts below a directory, all of them or the read-only ones. */
+static int count_mounts(const char *below, const char *how)
 {
-	char line[1024], point[512];
+	char line[1024], point[512], options[256];
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	int n = 0;
 
 	while (f && fgets(line, sizeof(line), f))
-		n += sscanf(line, "%*s %*s %*s %*s %511s", point) == 1 &&
-		     strncmp(point, below, strlen(below)) == 0;
+		n += sscanf(line, "%*s %*s %*s %*s %511s %255s", point, options) == 2 &&
+		     strncmp(point, below, strlen(below)) == 0 && strstr(options, how);
 	if (f)
 		(void)fclose(f);
 	return n;
@@ -56,8 +57,10 @@ static int look_around(void)
 	status_line("Cap");
 	status_line("Uid");
 	status_line("Groups");
-	printf("masks %d; mounts %d; ", count_mounts("/proc/"), count_mounts("/"));
-	printf("proc/sys %s; ", error_of(open("/proc/sys/kernel/core_pattern", O_WRONLY)));
+	printf("masks %d; mounts %d, %d nosuid, %d nodev, %d read-only; ", count_mounts("/proc/", "ro"),
+	       count_mounts("/", ""), count_mounts("/", "nosuid"), count_mounts("/", "nodev"),
+	       count_mounts("/", "ro"));
+	printf("/proc/sys %d; ", count_mounts("/proc/sys", "ro"));
 	printf("kcore %s; ", error_of(open("/proc/kcore", O_WRONLY)));
 	/* A right that only Landlock denies: an ordinary user would be told "not a terminal". */
 	printf("landlock %s; ", error_of(ioctl(open("/dev/zero", O_RDWR), TIOCGWINSZ, window)));

@@ -103,7 +103,8 @@ static void type_around(struct terminal t)
 {
 	char c = 'x';
 
-	want_errno(syscall(SYS_ioctl, t.slave, HIGH_BITS | TIOCSTI, &c), EPERM, "TIOCSTI, high bits set");
+	want_errno(syscall(SYS_ioctl, t.slave, HIGH_BITS | TIOCSTI, &c), EPERM,
+		   "TIOCSTI, high bits set");
 	want_errno(syscall(SYS_ioctl, HIGH_BITS | (unsigned)t.slave, TIOCSTI, &c), EPERM,
 		   "TIOCSTI, high bits in the descriptor");
 }
@@ -111,12 +112,12 @@ static void type_around(struct terminal t)
 static int dv_04(void)
 {
 	breaches += with_terminal(type_around);
-	breaches += ALL_REFUSED(
-		CALL(ioctl, EPERM, (unsigned long)-1, HIGH_BITS | TIOCSTI, NOWHERE),
-		CALL(ioctl, EPERM, (unsigned long)-1, HIGH_BITS | TIOCLINUX, NOWHERE),
-		CALL(ioctl, EPERM, (unsigned long)-1, HIGH_BITS | TIOCSETD, NOWHERE),
-		CALL(ioctl, EPERM, (unsigned long)-1, 1UL << 32 | TIOCSTI, NOWHERE),
-		CALL(ioctl, EPERM, (unsigned long)-1, 1UL << 63 | TIOCSTI, NOWHERE));
+	breaches +=
+		ALL_REFUSED(CALL(ioctl, EPERM, (unsigned long)-1, HIGH_BITS | TIOCSTI, NOWHERE),
+			    CALL(ioctl, EPERM, (unsigned long)-1, HIGH_BITS | TIOCLINUX, NOWHERE),
+			    CALL(ioctl, EPERM, (unsigned long)-1, HIGH_BITS | TIOCSETD, NOWHERE),
+			    CALL(ioctl, EPERM, (unsigned long)-1, 1UL << 32 | TIOCSTI, NOWHERE),
+			    CALL(ioctl, EPERM, (unsigned long)-1, 1UL << 63 | TIOCSTI, NOWHERE));
 	return verdict();
 }
 
@@ -124,7 +125,8 @@ static int dv_05(void)
 {
 	struct terminal t = own_terminal();
 
-	want(chmod("/dev/pts/0", 0666) == 0 && write(t.slave, "secret", 6) == 6, "everybody may use it");
+	want(chmod("/dev/pts/0", 0666) == 0 && write(t.slave, "secret", 6) == 6,
+	     "everybody may use it");
 	hold();
 	return verdict();
 }
@@ -134,7 +136,8 @@ static int dv_05_peer(void)
 	DIR *dir = opendir("/dev/pts");
 
 	for (struct dirent *e; dir && (e = readdir(dir));)
-		want(e->d_name[0] == '.' || strcmp(e->d_name, "ptmx") == 0, "/dev/pts has %s", e->d_name);
+		want(e->d_name[0] == '.' || strcmp(e->d_name, "ptmx") == 0, "/dev/pts has %s",
+		     e->d_name);
 	want(dir != NULL, "/dev/pts can be listed");
 	for (int i = 0; i < 8; i++) {
 		char path[32];
@@ -148,13 +151,30 @@ static int dv_05_peer(void)
 static int dv_06(void)
 {
 	static const char *const absent[] = {
-		"kvm", "net/tun", "fuse", "vhost-net", "vhost-vsock", "vsock", "loop-control", "loop0",
-		"mem", "kmem", "port", "kmsg", "dri/card0", "dri/renderD128", "snd/seq", "input/event0",
-		"uinput", "uhid", "rtc0", "hpet", "ppp", "userfaultfd", "hwrng", "console", "tty0", "tty1",
-		"ttyS0", "vcs", "fb0", "mapper/control", "nvram", "cpu/0/msr", "ptp0", "sda", "vda",
-		"nvidia0", "sgx_enclave", "vfio/vfio", "btrfs-control", "autofs", "snapshot",
+		"kvm",           "net/tun",
+		"fuse",          "vhost-net",
+		"vhost-vsock",   "vsock",
+		"loop-control",  "loop0",
+		"mem",           "kmem",
+		"port",          "kmsg",
+		"dri/card0",     "dri/renderD128",
+		"snd/seq",       "input/event0",
+		"uinput",        "uhid",
+		"rtc0",          "hpet",
+		"ppp",           "userfaultfd",
+		"hwrng",         "console",
+		"tty0",          "tty1",
+		"ttyS0",         "vcs",
+		"fb0",           "mapper/control",
+		"nvram",         "cpu/0/msr",
+		"ptp0",          "sda",
+		"vda",           "nvidia0",
+		"sgx_enclave",   "vfio/vfio",
+		"btrfs-control", "autofs",
+		"snapshot",
 	};
-	static const char present[] = " fd full null ptmx pts random shm stderr stdin stdout tty urandom zero ";
+	static const char present[] =
+		" fd full null ptmx pts random shm stderr stdin stdout tty urandom zero ";
 	DIR *dir = opendir("/dev");
 
 	for (size_t i = 0; i < ARRAY_SIZE(absent); i++) {
@@ -173,7 +193,8 @@ static int dv_06(void)
 	want_refused(mknod("kvm", S_IFCHR | 0666, makedev(10, 232)), "mknod of kvm");
 	want_refused(mknod("/dev/kvm", S_IFCHR | 0666, makedev(10, 232)), "mknod of /dev/kvm");
 	want_refused(symlink("/x", "/dev/x"), "another name in /dev");
-	breaches += ALL_REFUSED(CALL(mknodat, EPERM, (unsigned long)AT_FDCWD, NOWHERE, S_IFCHR, 0xae8));
+	breaches +=
+		ALL_REFUSED(CALL(mknodat, EPERM, (unsigned long)AT_FDCWD, NOWHERE, S_IFCHR, 0xae8));
 	return verdict();
 }
 
@@ -181,15 +202,19 @@ static int dv_06(void)
 static int dv_07(void)
 {
 	static const char nasty[] =
-		"\033]0;title\007"		   /* the window's title */
-		"\033]52;c;ZXZpbA==\007"	   /* the clipboard */
-		"\033]8;;http://evil\033\\x"	   /* a link */
-		"\033[6n\033[c\033[>c\033[21t"	   /* questions that the terminal answers as input */
-		"\033P$q\"p\033\\\033_x\033\\"	   /* device control, application command */
-		"\033[2J\033[H\033[1A\033[999D"	   /* other people's lines */
+		"\033]0;title\007"              /* the window's title */
+		"\033]52;c;ZXZpbA==\007"        /* the clipboard */
+		"\033]8;;http://evil\033\\x"    /* a link */
+		"\033[6n\033[c\033[>c\033[21t"  /* questions that the terminal answers as input */
+		"\033P$q\"p\033\\\033_x\033\\"  /* device control, application command */
+		"\033[2J\033[H\033[1A\033[999D" /* other people's lines */
 		"\033c\033(0\033#8\033[?1049h\033[?1000h\033[4i"
-		"\233" "6n\235" "0;x\234"	   /* the same in eight bits */
-		"\302\233" "6n\302\235" "0;x\007"  /* and in UTF-8 */
+		"\233"
+		"6n\235"
+		"0;x\234" /* the same in eight bits */
+		"\302\233"
+		"6n\302\235"
+		"0;x\007"                          /* and in UTF-8 */
 		"\342\200\256desrever\342\200\254" /* right to left */
 		"over\rwritten\b\b\b\016\017\005\177"
 		"\033[31mred\033[0m\033[38;5;1m\033[0m\n";
@@ -231,9 +256,9 @@ static int dv_08(void)
 }
 
 static const struct row rows[] = {
-	{ "DV-01", dv_01 }, { "DV-02", dv_02 }, { "DV-03", dv_03 },	      { "DV-04", dv_04 },
-	{ "DV-05", dv_05 }, { "DV-05-peer", dv_05_peer }, { "DV-06", dv_06 }, { "DV-07", dv_07 },
-	{ "DV-08", dv_08 },
+	{ "DV-01", dv_01 }, { "DV-02", dv_02 }, { "DV-03", dv_03 },
+	{ "DV-04", dv_04 }, { "DV-05", dv_05 }, { "DV-05-peer", dv_05_peer },
+	{ "DV-06", dv_06 }, { "DV-07", dv_07 }, { "DV-08", dv_08 },
 };
 
 int main(int argc, char **argv)

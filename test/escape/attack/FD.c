@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FD: attacks through descriptors, environments and our own programs. The host's side is rows/FD.sh. */
+/* FD: attacks through descriptors, environments, our own programs. The host is in rows/FD.sh. */
 #include "look.h"
 #include "probe.h"
 
@@ -60,11 +60,10 @@ static int fd_03(void)
 			want(false, "took descriptor %d of the agent", fd);
 	want_refused(open("/proc/1/fd/3", O_RDWR), "/proc/1/fd/3");
 	want_refused(open("/proc/1/fd", O_RDONLY | O_DIRECTORY), "/proc/1/fd");
-	breaches += ALL_REFUSED(
-		CALL(pidfd_getfd, EPERM, (unsigned long)-1, 3, 0),
-		CALL(process_vm_readv, EPERM, 1, NOWHERE, 1, NOWHERE, 1, 0),
-		CALL(process_vm_writev, EPERM, 1, NOWHERE, 1, NOWHERE, 1, 0),
-		CALL(kcmp, EPERM, 1, 1, 0, 3, 3));
+	breaches += ALL_REFUSED(CALL(pidfd_getfd, EPERM, (unsigned long)-1, 3, 0),
+				CALL(process_vm_readv, EPERM, 1, NOWHERE, 1, NOWHERE, 1, 0),
+				CALL(process_vm_writev, EPERM, 1, NOWHERE, 1, NOWHERE, 1, 0),
+				CALL(kcmp, EPERM, 1, 1, 0, 3, 3));
 	return verdict();
 }
 
@@ -77,7 +76,8 @@ static int fd_04(void)
 		for (pid_t pid = 1; pid < 32; pid++) {
 			if (pid == getpid())
 				continue;
-			if (ptrace(PTRACE_SEIZE, pid, 0, 0) == 0 || ptrace(PTRACE_ATTACH, pid, 0, 0) == 0)
+			if (ptrace(PTRACE_SEIZE, pid, 0, 0) == 0 ||
+			    ptrace(PTRACE_ATTACH, pid, 0, 0) == 0)
 				want(false, "attached to %d", (int)pid);
 			snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 			if (open(path, O_RDWR) >= 0)
@@ -91,7 +91,7 @@ static int fd_04(void)
 	return verdict();
 }
 
-/* Everything one can do to descriptors that others hold too, then much output, then no descriptors. */
+/* All one can do to descriptors that others hold too, then much output, then no descriptors. */
 static int fd_05(void)
 {
 	char chunk[CHUNK];
@@ -127,7 +127,9 @@ static int send_fds(int sock, int fd, int count)
 {
 	char room[CMSG_SPACE(sizeof(int) * FDS_PER_MESSAGE)] = { 0 };
 	struct iovec part = { .iov_base = "x", .iov_len = 1 };
-	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = room,
+	struct msghdr m = { .msg_iov = &part,
+			    .msg_iovlen = 1,
+			    .msg_control = room,
 			    .msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)count) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
@@ -139,7 +141,7 @@ static int send_fds(int sock, int fd, int count)
 	return (int)sendmsg(sock, &m, MSG_DONTWAIT);
 }
 
-/* There is no socket to the host in here; what can be flooded is the kernel, and every descriptor we have. */
+/* There is no socket to the host in here: what can be flooded is the kernel, and what we have. */
 static int fd_06(void)
 {
 	int pair[2], sent = 0;
@@ -167,7 +169,8 @@ static int fd_06(void)
 
 static int fd_07(void)
 {
-	static const char *const names[] = { "LD_PRELOAD", "LD_LIBRARY_PATH", "GCONV_PATH", "LD_AUDIT" };
+	static const char *const names[] = { "LD_PRELOAD", "LD_LIBRARY_PATH", "GCONV_PATH",
+					     "LD_AUDIT" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		want(getenv(names[i]) && strstr(getenv(names[i]), "/home/user"), "%s is ours: %s",
@@ -244,7 +247,8 @@ static int fd_11(void)
 			     strncmp(*e, "SSH_", 4) != 0,
 		     "variable %s is not the caller's", *e);
 	}
-	want(holds(slurp("/proc/self/environ", text, sizeof(text)), "BACKWARDS="), "looked in a full place");
+	want(holds(slurp("/proc/self/environ", text, sizeof(text)), "BACKWARDS="),
+	     "looked in a full place");
 	hold();
 	return verdict();
 }

@@ -141,7 +141,7 @@ static int fs_03(void)
 {
 	char text[64] = "";
 
-	/* In a template of our own there is a tool that we may change: the change must stay here. */
+	/* A template of our own has a tool that we may change: the change must stay here. */
 	if (getenv("TEMPLATE")) {
 		want(slurp("/home/user/tool", text, sizeof(text)) > 0 &&
 			     strcmp(text, "original\n") == 0,
@@ -174,17 +174,17 @@ static int fs_04(void)
 	want_errno(open("/proc/sys/kernel/hostname", O_WRONLY | O_TRUNC), EROFS,
 		   "write below /proc/sys");
 	breaches += in_child(remount_as_nested_root);
-	breaches += ALL_REFUSED(
-		CALL(mount, EPERM, NOWHERE, NOWHERE, NOWHERE, MS_REMOUNT, NOWHERE),
-		CALL(mount, EPERM, NOWHERE, NOWHERE, NOWHERE, MS_BIND, NOWHERE),
-		CALL(pivot_root, EPERM, NOWHERE, NOWHERE));
+	breaches += ALL_REFUSED(CALL(mount, EPERM, NOWHERE, NOWHERE, NOWHERE, MS_REMOUNT, NOWHERE),
+				CALL(mount, EPERM, NOWHERE, NOWHERE, NOWHERE, MS_BIND, NOWHERE),
+				CALL(pivot_root, EPERM, NOWHERE, NOWHERE));
 	return verdict();
 }
 
 static int fs_05(void)
 {
 	static const char *const masked[] = {
-		"/proc/kcore", "/proc/kallsyms", "/proc/timer_list", "/proc/keys", "/proc/interrupts",
+		"/proc/kcore", "/proc/kallsyms",   "/proc/timer_list",
+		"/proc/keys",  "/proc/interrupts",
 	};
 	int masks = 0;
 
@@ -225,9 +225,12 @@ static int fs_06(void)
 /* Every file system that an unprivileged namespace may mount, had one got that far. */
 static void mount_as_nested_root(void)
 {
-	static const char *const types[] = { "tmpfs", "overlay", "fuse", "proc", "cgroup2", "mqueue" };
+	static const char *const types[] = {
+		"tmpfs", "overlay", "fuse", "proc", "cgroup2", "mqueue"
+	};
 
-	if (want_refused(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "namespaces of one's own"))
+	if (want_refused(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET),
+			 "namespaces of one's own"))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		want_refused(mount("none", "/mnt", types[i], 0, "lowerdir=/usr:/etc"), types[i]);
@@ -248,7 +251,8 @@ static int fs_07(void)
 	}
 	breaches += in_child(mount_as_nested_root);
 	breaches += ALL_REFUSED(
-		CALL(unshare, EPERM, CLONE_NEWUSER), CALL(unshare, EPERM, CLONE_NEWUSER | CLONE_NEWNS),
+		CALL(unshare, EPERM, CLONE_NEWUSER),
+		CALL(unshare, EPERM, CLONE_NEWUSER | CLONE_NEWNS),
 		CALL(unshare, EPERM, CLONE_NEWNET), CALL(unshare, EPERM, CLONE_NEWCGROUP),
 		CALL(clone, EPERM, CLONE_NEWUSER | SIGCHLD),
 		CALL(clone, EPERM, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | SIGCHLD),
@@ -297,10 +301,12 @@ static int fs_09(void)
 {
 	static const char *const dirs[] = { "/", "/home/user", "/tmp", "/dev/shm", "/bin" };
 	/* Version 2, effective, everything permitted. */
-	static const unsigned char all_caps[20] = { 1, 0, 0, 2, 255, 255, 255, 255, 0, 0, 0, 0, 255, 1 };
+	static const unsigned char all_caps[20] = { 1,   0, 0, 2, 255, 255, 255,
+						    255, 0, 0, 0, 0,   255, 1 };
 	int fd = open("/home/user/mine", O_WRONLY | O_CREAT, 0755);
 
-	want(getuid() == 1000 && geteuid() == 1000 && getegid() == 1000, "euid is %d", (int)geteuid());
+	want(getuid() == 1000 && geteuid() == 1000 && getegid() == 1000, "euid is %d",
+	     (int)geteuid());
 	want_status("CapPrm", "0000000000000000");
 	want_status("CapEff", "0000000000000000");
 	want_status("CapBnd", "0000000000000000");
@@ -310,7 +316,8 @@ static int fs_09(void)
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		struct statvfs fs;
 
-		want(statvfs(dirs[i], &fs) == 0 && (fs.f_flag & ST_NOSUID), "%s is nosuid", dirs[i]);
+		want(statvfs(dirs[i], &fs) == 0 && (fs.f_flag & ST_NOSUID), "%s is nosuid",
+		     dirs[i]);
 	}
 	return verdict();
 }
@@ -327,7 +334,8 @@ static int fs_10(void)
 	for (size_t i = 0; i < ARRAY_SIZE(shipped); i++) {
 		struct stat st;
 
-		want(stat(shipped[i], &st) == 0 && S_ISCHR(st.st_mode), "%s is shipped", shipped[i]);
+		want(stat(shipped[i], &st) == 0 && S_ISCHR(st.st_mode), "%s is shipped",
+		     shipped[i]);
 		want_errno(open(shipped[i], O_RDONLY), EACCES, shipped[i]);
 		want_errno(open(shipped[i], O_RDWR), EACCES, shipped[i]);
 	}
@@ -335,9 +343,9 @@ static int fs_10(void)
 	breaches += ALL_REFUSED(CALL(mknod, EPERM, NOWHERE, S_IFCHR | 0600, 0x103),
 				CALL(mknod, EPERM, NOWHERE, S_IFBLK | 0600, 0x800));
 #endif
-	breaches += ALL_REFUSED(
-		CALL(mknodat, EPERM, (unsigned long)AT_FDCWD, NOWHERE, S_IFCHR, 0x103),
-		CALL(mknodat, EPERM, (unsigned long)AT_FDCWD, NOWHERE, S_IFBLK, 0x800));
+	breaches +=
+		ALL_REFUSED(CALL(mknodat, EPERM, (unsigned long)AT_FDCWD, NOWHERE, S_IFCHR, 0x103),
+			    CALL(mknodat, EPERM, (unsigned long)AT_FDCWD, NOWHERE, S_IFBLK, 0x800));
 	return verdict();
 }
 
@@ -355,7 +363,8 @@ static int fs_11(void)
 		want_refused(link(targets[i], "/home/user/link"), "link by name");
 		want_refused(linkat(AT_FDCWD, by_fd, AT_FDCWD, "/tmp/link", AT_SYMLINK_FOLLOW),
 			     "link through /proc/self/fd");
-		want_refused(linkat(fd, "", AT_FDCWD, "/tmp/link", AT_EMPTY_PATH), "link by descriptor");
+		want_refused(linkat(fd, "", AT_FDCWD, "/tmp/link", AT_EMPTY_PATH),
+			     "link by descriptor");
 		close(fd);
 	}
 	return verdict();
@@ -373,9 +382,10 @@ static int fs_12(void)
 	want_errno(open_by_handle_at(dir, &root.head, O_RDONLY), EPERM, "open by guessed handle");
 	want_errno(name_to_handle_at(AT_FDCWD, "/usr", &root.head, &mount_id, 0), EPERM,
 		   "ask for a handle");
-	breaches += ALL_REFUSED(
-		CALL(open_by_handle_at, EPERM, (unsigned long)-1, NOWHERE, O_RDONLY),
-		CALL(name_to_handle_at, EPERM, (unsigned long)AT_FDCWD, NOWHERE, NOWHERE, NOWHERE, 0));
+	breaches +=
+		ALL_REFUSED(CALL(open_by_handle_at, EPERM, (unsigned long)-1, NOWHERE, O_RDONLY),
+			    CALL(name_to_handle_at, EPERM, (unsigned long)AT_FDCWD, NOWHERE,
+				 NOWHERE, NOWHERE, 0));
 	return verdict();
 }
 
@@ -383,7 +393,10 @@ static int fs_12(void)
 static int fs_13(void)
 {
 	static const char *const plants[] = {
-		"/tmp/planted", "/home/user/planted", "/var/tmp/planted", "/dev/shm/planted",
+		"/tmp/planted",
+		"/home/user/planted",
+		"/var/tmp/planted",
+		"/dev/shm/planted",
 	};
 	struct statfs fs;
 	struct stat st;
@@ -474,7 +487,9 @@ static int fs_20(void)
 }
 
 static const char *const common[] = {
-	"/tmp/glovebox-fs21", "/var/tmp/glovebox-fs21", "/dev/shm/glovebox-fs21",
+	"/tmp/glovebox-fs21",
+	"/var/tmp/glovebox-fs21",
+	"/dev/shm/glovebox-fs21",
 };
 
 static int fs_21(void)
@@ -501,20 +516,22 @@ static int fs_22(void)
 	static const struct {
 		const char *name, *value;
 	} attrs[] = {
-		{ "user.overlay.opaque", "y" },		{ "user.overlay.redirect", "/secret" },
-		{ "user.overlay.whiteout", "y" },	{ "user.overlay.metacopy", "" },
-		{ "user.overlay.upper", "x" },		{ "user.overlay.origin", "x" },
+		{ "user.overlay.opaque", "y" },   { "user.overlay.redirect", "/secret" },
+		{ "user.overlay.whiteout", "y" }, { "user.overlay.metacopy", "" },
+		{ "user.overlay.upper", "x" },    { "user.overlay.origin", "x" },
 	};
 	char text[32] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++) {
 		printf("%s on a lower directory: %d\n", attrs[i].name,
-		       setxattr("merged", attrs[i].name, attrs[i].value, strlen(attrs[i].value), 0));
+		       setxattr("merged", attrs[i].name, attrs[i].value, strlen(attrs[i].value),
+				0));
 		printf("%s on a lower file: %d\n", attrs[i].name,
 		       setxattr("merged/file", attrs[i].name, attrs[i].value,
 				strlen(attrs[i].value), 0));
 	}
-	want_refused(setxattr("merged", "trusted.overlay.opaque", "y", 1, 0), "trusted.overlay.opaque");
+	want_refused(setxattr("merged", "trusted.overlay.opaque", "y", 1, 0),
+		     "trusted.overlay.opaque");
 	want_refused(setxattr("merged", "trusted.overlay.redirect", "/secret", 7, 0),
 		     "trusted.overlay.redirect");
 	want_refused(mknod("merged/white", S_IFCHR | 0666, 0), "a whiteout");
@@ -540,7 +557,8 @@ static int fs_23(void)
 
 		want_refused(rename(points[i], "/home/user/p"), points[i]);
 		want_refused(syscall(SYS_renameat2, AT_FDCWD, points[i], AT_FDCWD, "/home/user",
-				     RENAME_EXCHANGE), points[i]);
+				     RENAME_EXCHANGE),
+			     points[i]);
 		want_refused(unlink(points[i]), points[i]);
 		want_refused(rmdir(points[i]), points[i]);
 		want(stat(points[i], &st) == 0, "%s is still there", points[i]);
@@ -563,8 +581,9 @@ static int run(const char *const argv[])
 static int fs_24(void)
 {
 	static const char *const absent[] = {
-		"/dev/fuse", "/dev/loop-control", "/dev/loop0", "/dev/loop7", "/dev/mapper/control",
-		"/dev/nbd0", "/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/root", "/dev/btrfs-control",
+		"/dev/fuse",           "/dev/loop-control", "/dev/loop0",         "/dev/loop7",
+		"/dev/mapper/control", "/dev/nbd0",         "/dev/sda",           "/dev/vda",
+		"/dev/nvme0n1",        "/dev/root",         "/dev/btrfs-control",
 	};
 	static const char *const helpers[][6] = {
 		{ "/usr/bin/mount", "-t", "tmpfs", "none", "/mnt" },
@@ -611,14 +630,16 @@ static int listen_here(void)
 
 static int fs_25(void)
 {
-	static const char *const paths[] = { "/srv/api.sock", "/run/api.sock", "/home/user/api.sock" };
+	static const char *const paths[] = { "/srv/api.sock", "/run/api.sock",
+					     "/home/user/api.sock" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		struct sockaddr_un a = address(paths[i]);
 		struct stat st;
 
 		printf("%s: %s\n", paths[i], stat(paths[i], &st) == 0 ? "visible" : "absent");
-		want_refused(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&a, sizeof(a)),
+		want_refused(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&a,
+				     sizeof(a)),
 			     paths[i]);
 	}
 	return verdict();
@@ -627,7 +648,9 @@ static int fs_25(void)
 static int fs_26(void)
 {
 	static const char *const files[] = {
-		"/proc/self/mountinfo", "/proc/self/mounts", "/proc/self/mountstats",
+		"/proc/self/mountinfo",
+		"/proc/self/mounts",
+		"/proc/self/mountstats",
 	};
 	static const char *const leaks[] = {
 		"dir=/", "/var/lib", "/tmp/glovebox", "/root", "glovebox/roots", "base-",
@@ -643,13 +666,15 @@ static int fs_26(void)
 }
 
 static const struct row rows[] = {
-	{ "FS-01", fs_01 }, { "FS-02", fs_02 }, { "FS-03", fs_03 }, { "FS-04", fs_04 },
-	{ "FS-05", fs_05 }, { "FS-06", fs_06 }, { "FS-07", fs_07 }, { "FS-08", fs_08 },
-	{ "FS-09", fs_09 }, { "FS-10", fs_10 }, { "FS-11", fs_11 }, { "FS-12", fs_12 },
-	{ "FS-13", fs_13 }, { "FS-14", fs_14 }, { "FS-15", fs_15 }, { "FS-19", fs_19 },
-	{ "FS-20", fs_20 }, { "FS-21", fs_21 }, { "FS-21-peer", fs_21_peer }, { "FS-22", fs_22 },
-	{ "FS-23", fs_23 }, { "FS-24", fs_24 }, { "FS-25", fs_25 }, { "FS-26", fs_26 },
-	{ "euid", print_euid }, { "swap", swap }, { "listen", listen_here },
+	{ "FS-01", fs_01 },           { "FS-02", fs_02 }, { "FS-03", fs_03 },
+	{ "FS-04", fs_04 },           { "FS-05", fs_05 }, { "FS-06", fs_06 },
+	{ "FS-07", fs_07 },           { "FS-08", fs_08 }, { "FS-09", fs_09 },
+	{ "FS-10", fs_10 },           { "FS-11", fs_11 }, { "FS-12", fs_12 },
+	{ "FS-13", fs_13 },           { "FS-14", fs_14 }, { "FS-15", fs_15 },
+	{ "FS-19", fs_19 },           { "FS-20", fs_20 }, { "FS-21", fs_21 },
+	{ "FS-21-peer", fs_21_peer }, { "FS-22", fs_22 }, { "FS-23", fs_23 },
+	{ "FS-24", fs_24 },           { "FS-25", fs_25 }, { "FS-26", fs_26 },
+	{ "euid", print_euid },       { "swap", swap },   { "listen", listen_here },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For attacks that try many ways in: each way is judged as it is tried, and one that got through fails
- * the row without hiding what the others did.
+ * For attacks that try many ways in: each way is judged as it is tried, and one that got through
+ * fails the row without hiding what the others did.
  */
 #pragma once
 
@@ -16,8 +16,6 @@
 #include <sys/types.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-/* An address that is never mapped: a call that reaches the kernel answers EFAULT before it does harm. */
-#define BAD ((void *)1)
 
 static int breaches;
 
@@ -40,8 +38,8 @@ static inline bool want_errno(long r, int wanted, const char *what)
 {
 	int err = r < 0 ? errno : 0;
 
-	return want(r < 0 && err == wanted, "%s: %s (wanted %s)", what, r < 0 ? strerror(err) : "done",
-		    strerror(wanted));
+	return want(r < 0 && err == wanted, "%s: %s (wanted %s)", what,
+		    r < 0 ? strerror(err) : "done", strerror(wanted));
 }
 
 /* The call must have failed, no matter how. */

@@ -299,6 +299,8 @@ FS_21() {
 	local path
 
 	need_root
+	# Should the box have written on the host after all, the next run must not see it.
+	trap 'rm -f /tmp/glovebox-fs21 /var/tmp/glovebox-fs21 /dev/shm/glovebox-fs21' EXIT
 	hold_box FS-21
 	attack FS-21-peer
 	for path in /tmp /var/tmp /dev/shm; do

@@ -70,7 +70,10 @@ PR_13() {
 	attack PR-13
 	box_json --memory 48M --in "$ATTACKS/attack-PR:attack" -- ./attack PR-13-bomb
 	printf '%s\n' "$JSON"
-	[ "$(json .status)" = memory_limit ] || breach "the bomb ended with $(json .status)"
+	case "$(json .isolation.cgroup.memory) $(json .status) $(json .exit_code)" in
+	'true memory_limit '* | 'false error 3') ;;
+	*) breach "the bomb ended with $(json .status)" ;;
+	esac
 	[ "$(json .stdout)" = '' ] || breach 'the bomb went off'
 }
 

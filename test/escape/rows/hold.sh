@@ -4,15 +4,14 @@
 # For rows that look at a box from outside at a moment the attack chooses, and rows that run glovebox on a
 # host whose own mounts are hostile. On top of watch.sh.
 #
-#	need_root                   skips the row without root
-#	hold_box ROW [OPTION…]      starts attack ROW in the background and waits until it says "ready"; sets
-#	                            what watch_box sets. The attack goes on when let_go lets it; when the row
-#	                            ends first, the attack's input ends with it.
-#	let_go                      lets it go on, waits for its end, fails unless it exited with 0
-#	on_mounts TEXT              from now on this row runs glovebox in a mount namespace of its own, after the
-#	                            shell commands TEXT
-#	template DIR                makes an empty root directory with what a static program needs: nothing
-#	listing DIR…                all names, modes, owners and sizes below, to compare
+#	need_root              skips the row without root
+#	hold_box ROW [OPTION…] starts attack ROW in the background and waits until it says "ready"; sets what
+#	                       watch_box sets. It goes on when let_go lets it, or when the row ends.
+#	let_go                 lets it go on, waits for its end, fails unless it exited with 0
+#	on_mounts TEXT         from now on this row runs glovebox in a mount namespace of its own, after the
+#	                       shell commands TEXT
+#	template DIR           makes an empty root directory: all that a static program needs
+#	listing DIR…           all names, modes, owners and sizes below, to compare
 
 need_root() {
 	[ "$(id -u)" -eq 0 ] || cannot 'needs root'
