@@ -115,8 +115,10 @@ static void op_read_output(struct op *op, int *fd, enum wire_type type)
 		op->out_type = type;
 		op->out_len = (size_t)n;
 		(void)op_flush(op);
-	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+	} else if (n == 0) {
 		fd_closep(fd);
+	} else if (errno != EAGAIN && errno != EINTR) {
+		op_cancel(op); /* output must not get lost unnoticed */
 	}
 }
 

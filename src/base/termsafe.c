@@ -213,3 +213,36 @@ size_t termsafe_flush(struct termsafe *ts, char *out, size_t out_size)
 	termsafe_init(ts);
 	return to.len;
 }
+
+/* Adds a piece if it and the ellipsis fit. */
+static bool add_piece(char *out, size_t out_size, size_t *at, const char *piece, size_t n)
+{
+	bool fits = *at + n + sizeof("…") <= out_size;
+
+	memcpy(out + *at, fits ? piece : "…", fits ? n : sizeof("…"));
+	*at += fits ? n : 0;
+	return fits;
+}
+
+void termsafe_line(const char *text, char *out, size_t out_size)
+{
+	struct termsafe ts;
+	char piece[1024];
+	size_t at = 0, n;
+
+	termsafe_init(&ts);
+	for (; *text; text++) {
+		if (*text == '\n' || *text == '\t' || *text == '\r' || *text == '\033') {
+			n = termsafe_flush(&ts, piece, sizeof(piece));
+			piece[n++] = '^';
+			piece[n++] = (char)(*text + '@');
+		} else {
+			n = termsafe_feed(&ts, text, 1, piece, sizeof(piece));
+		}
+		if (!add_piece(out, out_size, &at, piece, n))
+			return;
+	}
+	n = termsafe_flush(&ts, piece, sizeof(piece));
+	if (add_piece(out, out_size, &at, piece, n))
+		out[at] = '\0';
+}

@@ -2,6 +2,7 @@
 /* The child's side of building a box: one step after the other, and a word about which failed. */
 #include "box/setup_priv.h"
 
+#include "box/breakable.h"
 #include "sys/mnt.h"
 #include "sys/sock.h"
 
@@ -40,13 +41,15 @@ static int step_exec(struct setup_state *s)
 
 	if (dup2(s->control_fd, 3) < 0)
 		return -errno;
-	(void)syscall(SYS_execveat, s->agent_fd, "", argv, env, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, s->agent_fd, "", argv, control_on("clean-env") ? env : environ,
+		      AT_EMPTY_PATH);
 	return -errno;
 }
 
 void setup_child(const struct setup *setup, int sock)
 {
 	static int (*const steps[_SETUP_STEP_MAX])(struct setup_state *) = {
+		[SETUP_HIDDEN] = setup_do_hidden,
 		[SETUP_CGROUP] = setup_do_cgroup,
 		[SETUP_GO] = step_go,
 		[SETUP_LAYERS] = setup_do_layers,

@@ -2,6 +2,7 @@
 /* The steps of building a box, shared between setup.c, setup_tree.c and setup_seal.c only. */
 #pragma once
 
+#include "box/hidden.h"
 #include "box/setup.h"
 
 struct setup_state {
@@ -15,10 +16,12 @@ struct setup_state {
 	int dev_fd;
 	int agent_fd;
 	int control_fd;
+	struct hidden hidden;
 	struct setup_report report;
 };
 
 /* setup_tree.c: the file system */
+int setup_do_hidden(struct setup_state *s);
 int setup_do_layers(struct setup_state *s);
 int setup_do_private(struct setup_state *s);
 int setup_do_scratch(struct setup_state *s);

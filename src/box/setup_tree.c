@@ -67,6 +67,11 @@ static int clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd, 
 	return fd < 0 ? fd : mnt_move(fd, to_fd, to);
 }
 
+int setup_do_hidden(struct setup_state *s)
+{
+	return control_on("hidden-mounts") ? hidden_find(s->setup, &s->hidden) : 0;
+}
+
 int setup_do_layers(struct setup_state *s)
 {
 	if (s->layer_fd[0] >= 0) { /* they came idmapped with the word to go */
@@ -86,7 +91,7 @@ int setup_do_layers(struct setup_state *s)
 int setup_do_private(struct setup_state *s)
 {
 	(void)s;
-	return mnt_make_private();
+	return control_on("private") ? mnt_make_private() : 0;
 }
 
 int setup_do_scratch(struct setup_state *s)
@@ -157,7 +162,7 @@ static int overlay(const char *lower, const char *upper, const char *work)
 	};
 
 	return mnt_make("overlay", options, ARRAY_SIZE(options),
-			  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+			(control_on("nosuid") ? MOUNT_ATTR_NOSUID : 0) | MOUNT_ATTR_NODEV);
 }
 
 int setup_do_overlay(struct setup_state *s)
@@ -206,6 +211,24 @@ int setup_do_proc_sys(struct setup_state *s)
 	return r;
 }
 
+/* Where the host has something mounted inside a layer, the box sees an empty file or directory. */
+static int cover_hidden(struct setup_state *s)
+{
+	for (size_t i = 0; i < s->hidden.n; i++) {
+		char path[HIDDEN_PATH_MAX + 8];
+		struct stat st;
+		int r;
+
+		(void)snprintf(path, sizeof(path), "root/%s", s->hidden.path[i]);
+		if (fstatat(s->scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue; /* below another one that is covered already */
+		r = mnt_bind(S_ISDIR(st.st_mode) ? "mask/dir" : "mask/file", path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* Paths are relative to scratch, where we stand: nothing on them was made by anybody else. */
 int setup_do_masks(struct setup_state *s)
 {
@@ -219,10 +242,8 @@ int setup_do_masks(struct setup_state *s)
 #undef MASK_DIR
 	};
 	/* The mask itself becomes a read-only mount; its copies inherit that. */
-	int r = control_on("masks") ? clone_onto(s->scratch_fd, "mask",
-						 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
-						 s->scratch_fd, "mask") :
-				      0;
+	int r = clone_onto(s->scratch_fd, "mask", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
+			   s->scratch_fd, "mask");
 
 	for (size_t i = 0; r == 0 && control_on("masks") && i < ARRAY_SIZE(masks); i++) {
 		r = mnt_bind(masks[i].from, masks[i].to);
@@ -231,7 +252,7 @@ int setup_do_masks(struct setup_state *s)
 		else
 			s->report.masks++;
 	}
-	return r;
+	return r < 0 ? r : cover_hidden(s);
 }
 
 /* Shows a device of the host, after making sure that it is the one we mean (FS-14). Read-only, so that
@@ -249,7 +270,7 @@ static int bind_device(struct setup_state *s, const struct device *d)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major_number, d->minor_number))
+	if (control_on("device-check") && (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major_number, d->minor_number)))
 		return -ENODEV;
 	r = make_file(s->dev_fd, d->name, 0666, "");
 	return r < 0 ? r : mnt_move(fd, s->dev_fd, d->name);
@@ -280,16 +301,23 @@ static int take_devices(struct setup_state *s)
 	return mnt_move(s->dev_fd, s->root_fd, "dev");
 }
 
+static int clone_dev_whole(struct setup_state *s)
+{
+	_cleanup_(fd_closep) int fd = mnt_open_tree(AT_FDCWD, "/dev", OPEN_TREE_CLONE | AT_RECURSIVE);
+
+	return fd < 0 ? fd : mnt_move(fd, s->root_fd, "dev");
+}
+
 int setup_do_dev(struct setup_state *s)
 {
 	const struct mnt_option pts_options[] = {
-		{ "ptmxmode", "0666" }, { "mode", "0620" }, { "max", "64" },
+		{ "ptmxmode", "0666" }, { "mode", "0620" }, { "max", control_on("pty-max") ? "64" : "4096" },
 	};
 	_cleanup_(fd_closep) int pts_fd = -EBADF;
 	int r;
 
 	if (!control_on("dev"))
-		return clone_onto(AT_FDCWD, "/dev", 0, s->root_fd, "dev");
+		return clone_dev_whole(s);
 	r = s->setup->own_devices ? take_devices(s) : borrow_devices(s);
 	if (r < 0)
 		return r;

@@ -118,17 +118,14 @@ static void print_notes(const struct run_request *q, const struct run_result *r)
 			      r->step && !strcmp(r->step, "compile") ? " while compiling: " : ": ",
 			      r->message);
 	for (size_t i = 0; i < r->n_refused; i++) {
-		char shown[256];
-		struct termsafe ts;
-		size_t n;
+		char shown[512];
 
-		/* A name is the box's words: it goes to the terminal defused. */
-		termsafe_init(&ts);
-		n = termsafe_feed(&ts, r->refused[i].path, MIN(strlen(r->refused[i].path), (size_t)20),
-				  shown, sizeof(shown));
-		(void)fprintf(stderr, "glovebox: not copied out, not a file or directory: %.*s\n",
-			      (int)n, shown);
+		/* A name is the box's words: it goes to the terminal defused, on one line. */
+		termsafe_line(r->refused[i].path, shown, sizeof(shown));
+		(void)fprintf(stderr, "glovebox: not copied out, not a file or directory: %s\n", shown);
 	}
+	if (r->refused_more)
+		(void)fprintf(stderr, "glovebox: and %zu more of them\n", r->refused_more);
 	if (!(r->cgroup_features & CGROUP_MEMORY) && r->status != RUN_SETUP_ERROR)
 		(void)fprintf(stderr, "glovebox: warning: no memory cgroup here, limits are per "
 				      "process only (see 'glovebox doctor')\n");

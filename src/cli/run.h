@@ -108,6 +108,7 @@ struct run_result {
 	size_t n_outputs;
 	struct run_refused *refused;
 	size_t n_refused;
+	size_t refused_more; /* refused and not even named */
 	struct setup_report setup;
 	enum ids_kind ids_kind;
 	enum cgroup_mode cgroup_mode;

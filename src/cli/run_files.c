@@ -9,6 +9,8 @@
 #include <sodium.h>
 #include <sys/stat.h>
 
+#define NAMES_MAX ((size_t)8 << 20) /* bytes of all outputs' paths */
+#define REFUSED_MAX 1000            /* refused outputs that are named; the rest is counted */
 #define TRANSFER_US (UINT64_C(60) * 1000000)
 
 /* The agent's answer to a transfer into the box. */
@@ -26,6 +28,11 @@ static int input_error(struct fail *fail, const char *dest, int r)
 	if (r == -ENOSPC)
 		return fail_set(fail, ENOSPC, "inputs",
 				"the input for %s does not fit: raise --disk or --files", dest);
+	if (r == -EOPNOTSUPP)
+		return fail_set(fail, -r, "inputs",
+				"the input for %s has a socket, FIFO or device in it; only files, "
+				"directories and links can be copied",
+				dest);
 	if (r == -EEXIST)
 		return fail_set(fail, EEXIST, "inputs", "%s is there already: two inputs with one name",
 				dest);
@@ -99,7 +106,15 @@ struct collector {
 	struct run_result *result;
 	crypto_hash_sha256_state hash;
 	bool hashing;
+	size_t name_bytes;
 };
+
+/* FI-11: names are the box's to choose, and we keep them in memory. */
+static int count_name(struct collector *c, const char *path)
+{
+	c->name_bytes += strlen(path) + 1;
+	return c->name_bytes > NAMES_MAX ? -E2BIG : 0;
+}
 
 static void on_data(void *arg, const void *data, size_t len)
 {
@@ -115,9 +130,12 @@ static int on_file(void *arg, const char *path, uint64_t size)
 {
 	struct collector *c = arg;
 	struct run_result *r = c->result;
-	struct run_output *grown =
-		reallocarray(r->outputs, r->n_outputs + 1, sizeof(*r->outputs));
+	struct run_output *grown;
+	int e = count_name(c, path);
 
+	if (e < 0)
+		return e;
+	grown = reallocarray(r->outputs, r->n_outputs + 1, sizeof(*r->outputs));
 	if (!grown)
 		return -ENOMEM;
 	r->outputs = grown;
@@ -135,10 +153,18 @@ static int on_file(void *arg, const char *path, uint64_t size)
 
 static int on_refused(void *arg, const char *path, uint32_t type)
 {
-	struct run_result *r = ((struct collector *)arg)->result;
-	struct run_refused *grown =
-		reallocarray(r->refused, r->n_refused + 1, sizeof(*r->refused));
+	struct collector *c = arg;
+	struct run_result *r = c->result;
+	struct run_refused *grown;
+	int e = count_name(c, path);
 
+	if (e < 0)
+		return e;
+	if (r->n_refused == REFUSED_MAX) {
+		r->refused_more++;
+		return 0;
+	}
+	grown = reallocarray(r->refused, r->n_refused + 1, sizeof(*r->refused));
 	if (!grown)
 		return -ENOMEM;
 	r->refused = grown;

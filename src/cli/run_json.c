@@ -164,6 +164,7 @@ int run_print_json(const struct run_request *q, const struct run_result *r)
 	}
 	(void)json_object_set_new(o, "outputs", outputs(r));
 	(void)json_object_set_new(o, "refused_outputs", refused(r));
+	(void)json_object_set_new(o, "refused_outputs_more", number(r->refused_more));
 	(void)json_object_set_new(o, "isolation", isolation(r));
 	e = json_dumpf(o, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 	json_decref(o);

@@ -4,6 +4,7 @@
 
 #include "base/parse.h"
 
+#include <fcntl.h>
 #include <sys/sysinfo.h>
 
 static const struct run_limits defaults = {
@@ -71,6 +72,19 @@ static int read_cpus(const char *text, uint32_t *ret, struct fail *fail)
 	return bad_limit(fail, "cpus", text, want);
 }
 
+/* Half of what the machine can have: it needs some itself (RX-26). */
+static uint64_t pids_max(void)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	uint64_t max;
+
+	if (n > 0)
+		text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, &max) == 0 ? max / 2 : 16384;
+}
+
 static uint64_t machine_memory(void)
 {
 	struct sysinfo info;
@@ -99,7 +113,7 @@ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *
 	case OPT_FILES:
 		return read_count("files", text, UINT64_C(1) << 24, &l->files, fail);
 	default:
-		r = read_count("pids", text, 32768, &n, fail);
+		r = read_count("pids", text, pids_max(), &n, fail);
 		if (r == 0)
 			l->pids = (uint32_t)n;
 		return r;

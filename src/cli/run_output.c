@@ -2,6 +2,7 @@
 /* The program's output on its way out: kept for the JSON result, or written on at once. */
 #include "cli/run.h"
 
+#include "box/breakable.h"
 #include <poll.h>
 
 static struct termsafe safe[2];
@@ -32,7 +33,7 @@ static int write_all(int fd, const char *data, size_t len)
 
 static bool defuse(const struct run_request *q, bool is_err)
 {
-	if (q->raw)
+	if (q->raw || !control_on("termsafe"))
 		return false;
 	if (is_terminal[is_err] < 0) {
 		is_terminal[is_err] = (signed char)isatty(is_err ? 2 : 1);

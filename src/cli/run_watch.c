@@ -75,6 +75,11 @@ static void sample(struct watch *w)
 		end_with(w, RUN_CPU_LIMIT, "it used more CPU time than --cpu-time allows");
 }
 
+static bool counts_cpu(const struct watch *w)
+{
+	return w->box->cgroup.host && (w->box->cgroup.host->features & CGROUP_CPUACCT);
+}
+
 static void on_exit_frame(struct watch *w, const struct wire_exit *e)
 {
 	bool exited = e->code >= 0 && e->code <= 255 && e->signal == 0;
@@ -92,9 +97,8 @@ static void on_exit_frame(struct watch *w, const struct wire_exit *e)
 		return;
 	if (exited)
 		end_with(w, e->code == 0 ? RUN_OK : RUN_ERROR, "");
-	else if (e->signal == SIGXFSZ)
-		end_with(w, RUN_DISK_LIMIT, "it wrote a file larger than --disk allows");
-	else if (e->signal == SIGXCPU)
+	else if (e->signal == SIGXCPU && !counts_cpu(w))
+		/* The kernel's own limit per process is all there is to go by. */
 		end_with(w, RUN_CPU_LIMIT, "it used more CPU time than --cpu-time allows");
 	else if (e->signal == SIGSYS)
 		end_with(w, RUN_SIGNAL, "killed for a system call of a foreign kind (32-bit "

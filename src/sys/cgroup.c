@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <time.h>
 
@@ -106,6 +107,26 @@ unsigned cgroup_unified_features(int dir)
 	if (faccessat(dir, "cgroup.freeze", F_OK, 0) == 0)
 		return CGROUP_FREEZE;
 	return 0;
+}
+
+struct cgroup_limits cgroup_all_boxes(void)
+{
+	struct cgroup_limits l = { .memory_bytes = UINT64_MAX >> 1, .pids = 32768 };
+	struct sysinfo info;
+	char text[32];
+	uint64_t pids;
+
+	if (sysinfo(&info) == 0) {
+		uint64_t total = (uint64_t)info.totalram * info.mem_unit;
+
+		l.memory_bytes = total - MIN(total / 8, UINT64_C(2) << 30);
+	}
+	if (cgroup_read(AT_FDCWD, "/proc/sys/kernel/pid_max", text, sizeof(text)) == 0) {
+		text[strcspn(text, "\n")] = '\0';
+		if (parse_u64(text, &pids) == 0)
+			l.pids = (uint32_t)(pids - pids / 4);
+	}
+	return l;
 }
 
 static const char *host_advice(const struct cgroup_host *h, bool v2, bool mounted)

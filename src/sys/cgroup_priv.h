@@ -29,6 +29,9 @@ void cgroup_v2_host_open(struct cgroup_host *h);
 void cgroup_host_add(struct cgroup_host *h, unsigned controllers, int fd);
 unsigned cgroup_unified_features(int dir);
 
+/* What all boxes together may have of this machine. */
+struct cgroup_limits cgroup_all_boxes(void);
+
 /* Files and directories, all relative to a descriptor. -errno. */
 _must_check_ int cgroup_mkdir(int at, const char *name, int *ret_fd);
 int cgroup_rmdir(int at, const char *name);

@@ -12,7 +12,6 @@
 
 enum stat_slot {
 	STAT_MEMORY,
-	STAT_KMEM,
 	STAT_MEMORY_PEAK,
 	STAT_OOM,
 	STAT_PIDS,
@@ -103,13 +102,10 @@ static int sample_pids(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
 
 static int v1_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
 {
-	uint64_t kmem = 0;
 	char text[8192];
 	int r;
 
 	r = stat_text(e, STAT_MEMORY, dir, "memory.stat", text, sizeof(text));
-	if (r >= 0)
-		r = stat_u64_optional(e, STAT_KMEM, dir, "memory.kmem.usage_in_bytes", &kmem);
 	if (r >= 0)
 		r = stat_u64(e, STAT_MEMORY_PEAK, dir, "memory.max_usage_in_bytes",
 			     &u->memory_peak);
@@ -118,7 +114,8 @@ static int v1_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage 
 	if (r < 0)
 		return r;
 	u->memory_shmem = keyed_or_0(text, "total_shmem");
-	u->memory_now = keyed_or_0(text, "total_rss") + u->memory_shmem + kmem;
+	/* v1 does not tell which of the kernel's memory it could give back: leave it all to the cap. */
+	u->memory_now = keyed_or_0(text, "total_rss") + u->memory_shmem;
 	return 0;
 }
 
@@ -225,7 +222,7 @@ static int v2_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage 
 		return r;
 	u->memory_shmem = keyed_or_0(text, "shmem");
 	u->memory_now = keyed_or_0(text, "anon") + u->memory_shmem + keyed_or_0(text, "sock") +
-			v2_kernel_memory(text);
+			v2_kernel_memory(text) - keyed_or_0(text, "slab_reclaimable");
 	return 0;
 }
 

@@ -36,12 +36,36 @@ static const struct v1_mount {
 	{ CGROUP_MOUNT "/cpuacct", "cpuacct", "cpuacct.usage_user", CGROUP_CPUACCT },
 };
 
+/*
+ * What holds for all boxes together, written once, when the directory is made. No swapping (RX-21; each
+ * new cgroup inherits it). A share of the machine stays free (RX-23, RX-26). A limit on TCP buffers
+ * makes the kernel count them from now on; switching that on for every box would cost each of them.
+ */
+static int base_prepare(int dir)
+{
+	struct cgroup_limits all = cgroup_all_boxes();
+	char text[32];
+	int r;
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)all.memory_bytes);
+	r = cgroup_write_optional(dir, "memory.swappiness", "0");
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "memory.limit_in_bytes", text);
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "memory.kmem.tcp.limit_in_bytes", text);
+	(void)snprintf(text, sizeof(text), "%u", all.pids);
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "pids.max", text);
+	return r;
+}
+
 /* Opens <dir>/glovebox for use by us, making it when the parent is a cgroup and lets us. */
 static int base_open(const char *dir, const char *probe)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	char path[512];
 	struct statfs fs;
+	int r;
 
 	if (snprintf(path, sizeof(path), "%s/" CGROUP_DIR, dir) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
@@ -54,6 +78,9 @@ static int base_open(const char *dir, const char *probe)
 		if (mkdir(path, 0755) < 0 && errno != EEXIST)
 			return -errno;
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : base_prepare(fd);
+		if (r < 0)
+			return r;
 	}
 	if (fd < 0)
 		return -errno;
@@ -140,11 +167,10 @@ static int memory_limit(int dir, uint64_t bytes)
 	/* In this order: the kernel refuses a memory limit above the one for memory and swap. */
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
 	r = cgroup_write(dir, "memory.limit_in_bytes", text);
-	if (r < 0)
-		return r;
-	r = cgroup_write(dir, "memory.memsw.limit_in_bytes", text);
-	/* RX-21: a kernel that does not count swap can at least be told to avoid it. */
-	return r == -ENOENT ? cgroup_write_optional(dir, "memory.swappiness", "0") : r;
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "memory.memsw.limit_in_bytes", text);
+	/* RX-07: v1 counts TCP buffers apart. */
+	return r < 0 ? r : cgroup_write_optional(dir, "memory.kmem.tcp.limit_in_bytes", text);
 }
 
 static int cpu_limit(int dir, uint32_t milli)

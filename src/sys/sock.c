@@ -36,6 +36,8 @@ int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_
 	for (;;) {
 		if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0)
 			return 0; /* packets are sent whole or not at all */
+		if (errno == ECONNRESET)
+			return -EPIPE;
 		if (errno != EINTR)
 			return -errno;
 	}
@@ -89,7 +91,7 @@ ssize_t sock_recv(int fd, void *data, size_t size, int *fds, size_t *n_fds)
 	}
 	do {
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
 	r = take_fds(&msg, fds, n_fds);

@@ -27,8 +27,9 @@ struct tree_events {
 };
 
 /*
- * Sends the contents of dir_fd (not dir_fd itself). with_links: symbolic links travel; otherwise they
- * are REFUSED like everything that is neither a file nor a directory. TREE_END is the caller's.
+ * Sends the contents of dir_fd (not dir_fd itself). with_links (into a box): symbolic links travel, and
+ * anything else that is neither a file nor a directory is -EOPNOTSUPP; without (out of a box) all of
+ * these are REFUSED by name. TREE_END is the caller's.
  */
 _must_check_ int tree_send_dir(int sock, int dir_fd, bool with_links);
 

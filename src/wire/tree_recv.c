@@ -18,6 +18,7 @@ struct receiver {
 	size_t path_len[TREE_DEPTH_MAX + 1];
 	int file_fd;
 	uint64_t file_size;                 /* received so far */
+	size_t file_name_at;                /* in path */
 	char path[WIRE_PATH_MAX + 1];       /* of what is being received */
 };
 
@@ -74,6 +75,7 @@ static int on_file(struct receiver *t, const struct wire_entry *entry, const cha
 			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 			    entry->mode & 0777);
 	t->file_size = 0;
+	t->file_name_at = (size_t)(name - t->path);
 	return t->file_fd < 0 ? -errno : 0;
 }
 
@@ -218,7 +220,11 @@ int tree_recv(int sock, enum wire_socket where, int dir_fd, const struct tree_li
 		if (r < 0)
 			break;
 	}
-	fd_closep(&t.file_fd);
+	if (t.file_fd >= 0) {
+		/* FI-18: half a file is not left behind. */
+		fd_closep(&t.file_fd);
+		(void)unlinkat(t.dir_fd[t.depth], t.path + t.file_name_at, 0);
+	}
 	while (t.depth)
 		fd_closep(&t.dir_fd[t.depth--]);
 	return r;

@@ -72,7 +72,8 @@ static int send_name(int sock, int dir_fd, const char *name, bool with_links, un
 	if (S_ISLNK(st.st_mode) && with_links)
 		return send_link(sock, dir_fd, name);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return send_entry(sock, WIRE_REFUSED, name, 0, st.st_mode & S_IFMT);
+		return with_links ? -EOPNOTSUPP :
+				    send_entry(sock, WIRE_REFUSED, name, 0, st.st_mode & S_IFMT);
 	if (S_ISDIR(st.st_mode) && depth >= TREE_DEPTH_MAX)
 		return -ELOOP;
 

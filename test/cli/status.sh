@@ -63,7 +63,7 @@ ends 125 setup_error 'an input that cannot go where it should' --in text:/etc/pa
 like "$(json .message)" '/etc/passwd' '... is named'
 is "$(json '[.exit_code, .signal] | tostring')" '[null,null]' '... and there is no exit code'
 mkdir empty
-ends 125 setup_error 'a template with nothing in it' -t ./empty -- /bin/true || true
+ends 127 error 'a template with nothing in it' -t ./empty -- /bin/true
 
 if [ "$(id -u)" -eq 0 ]; then
 	ends 124 cpu_limit 'computing past the CPU time' --cpu-time 300ms --timeout 30s -- sh -c 'while :; do :; done'

@@ -68,7 +68,7 @@ static int look_around(void)
 	printf("keyctl %s, syncfs %s; ", error_of(syscall(SYS_keyctl, 0, 0, 0)),
 	       error_of(syscall(SYS_syncfs, -1)));
 	(void)uname(&u);
-	printf("host %s; pid %d of session %d; ", u.nodename, getppid(), getsid(0) == getpid());
+	printf("host %s; parent %d; ", u.nodename, getppid());
 	(void)statfs("/tmp", &disk);
 	printf("disk %lu files %lu; ", (unsigned long)(disk.f_blocks * (unsigned long)disk.f_bsize),
 	       (unsigned long)disk.f_files);

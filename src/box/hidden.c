@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box/hidden.h"
+
+#include <fcntl.h>
+
+/* The kernel writes blanks, tabs, newlines and backslashes as \ooo. In place. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *p = text; *p;) {
+		if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
+		    p[3] >= '0' && p[3] <= '7') {
+			*to++ = (char)((p[1] - '0') << 6 | (p[2] - '0') << 3 | (p[3] - '0'));
+			p += 4;
+		} else {
+			*to++ = *p++;
+		}
+	}
+	*to = '\0';
+}
+
+const char *hidden_mount_point(char *line)
+{
+	char *save = NULL, *field = NULL;
+
+	/* "36 35 98:0 /mnt1 /mnt2 rw,…": the fifth is where it is mounted. */
+	for (int i = 0; i < 5; i++)
+		field = strtok_r(i ? NULL : line, " ", &save);
+	if (field)
+		unescape(field);
+	return field;
+}
+
+const char *hidden_below(const char *point, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return strncmp(point, dir, len) == 0 && point[len] == '/' && point[len + 1] ?
+		       point + len + 1 :
+		       NULL;
+}
+
+static int add(struct hidden *h, const char *prefix, const char *below)
+{
+	if (h->n == HIDDEN_MAX)
+		return -E2BIG;
+	if (snprintf(h->path[h->n], HIDDEN_PATH_MAX, "%s%s", prefix, below) >= HIDDEN_PATH_MAX)
+		return -ENAMETOOLONG;
+	h->n++;
+	return 0;
+}
+
+static int find_in_line(char *line, const struct setup *s, struct hidden *h)
+{
+	const char *point = hidden_mount_point(line);
+
+	for (size_t i = 0; point && i < s->n_layers; i++) {
+		const char *below = hidden_below(point, s->layer_path[i]);
+		int r = below ? add(h, i ? "usr/" : "", below) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int hidden_find(const struct setup *s, struct hidden *ret)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	char text[16384];
+	size_t len = 0;
+
+	if (fd < 0)
+		return -errno;
+	ret->n = 0;
+	for (;;) {
+		ssize_t n = read(fd, text + len, sizeof(text) - 1 - len);
+		char *line = text, *end;
+
+		if (n < 0)
+			return -errno;
+		len += (size_t)n;
+		text[len] = '\0';
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			int r;
+
+			*end = '\0';
+			r = find_in_line(line, s, ret);
+			if (r < 0)
+				return r;
+		}
+		if (n == 0)
+			return 0;
+		len -= (size_t)(line - text);
+		if (len == sizeof(text) - 1)
+			return -ENAMETOOLONG;
+		memmove(text, line, len);
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mounts inside a template's layer (FS-19). An overlay shows what lies under them, which the host's
+ * administrator may have hidden on purpose, so a box covers those places.
+ */
+#pragma once
+
+#include "box/setup.h"
+
+#define HIDDEN_MAX 64
+#define HIDDEN_PATH_MAX 256
+
+struct hidden {
+	size_t n;
+	char path[HIDDEN_MAX][HIDDEN_PATH_MAX]; /* in the box, without the leading slash */
+};
+
+/* Looks for them in this process's mount namespace. -E2BIG, -ENAMETOOLONG when there are too many or
+ * their names too long: then the box is refused rather than leaky. */
+_must_check_ int hidden_find(const struct setup *s, struct hidden *ret);
+
+/* The mount point in a line of mountinfo, or NULL. Changes the line. */
+const char *hidden_mount_point(char *line);
+
+/* What follows dir in a path below it, or NULL. */
+const char *hidden_below(const char *point, const char *dir);

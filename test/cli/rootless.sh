@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# shellcheck disable=SC2016 # what is in single quotes is for the shells that run it
+#
+# As an ordinary user, without a daemon: with and without subordinate ids. The user exists only in a copy
+# of /etc that a mount namespace shows; nothing on the machine changes.
+
+if [ "$(id -u)" -ne 0 ]; then
+	skip 'an ordinary user' 'needs root to make one (the other parts have run as one)'
+	return 0
+fi
+if ! unshare --mount setpriv --reuid 65534 --clear-groups unshare --user true 2>/dev/null; then
+	skip 'an ordinary user' 'users may not make user namespaces here'
+	return 0
+fi
+
+ROOTLESS_ID=54321
+rootless_home=$TAP_TMP/rootless
+mkdir -p "$rootless_home/etc" "$rootless_home/home" "$rootless_home/bin"
+cp -a /etc/. "$rootless_home/etc/"
+install -m 755 "$GLOVEBOX" "$rootless_home/bin/glovebox"
+cp -r "$GLOVEBOX_LANGUAGES" "$rootless_home/languages"
+chmod -R a+rX "$rootless_home/bin" "$rootless_home/languages"
+echo "gbuser:x:$ROOTLESS_ID:$ROOTLESS_ID::$rootless_home/home:/bin/sh" >>"$rootless_home/etc/passwd"
+echo "gbuser:x:$ROOTLESS_ID:" >>"$rootless_home/etc/group"
+chown "$ROOTLESS_ID:$ROOTLESS_ID" "$rootless_home/home"
+chmod 755 "$rootless_home" "$rootless_home/home"
+
+# as_user ARGS…: glovebox run as that user; sets OUT, ERR, STATUS.
+as_user() {
+	capture unshare --mount bash -euc '
+		mount --bind "$1/etc" /etc
+		cd "$1/home"
+		exec setpriv --reuid "$2" --regid "$2" --clear-groups env -i PATH=/usr/bin:/bin HOME="$1/home" \
+			GLOVEBOX_LANGUAGES="$1/languages" "$1/bin/glovebox" run "${@:3}"' - \
+		"$rootless_home" "$ROOTLESS_ID" "$@" </dev/null
+}
+
+# The same for both kinds.
+rootless_checks() {
+	local kind=$1
+
+	as_user --json -- sh -c 'id -u; id -un; pwd; echo x >/tmp/x && cat /tmp/x'
+	is "$STATUS $(json .isolation.user_ids)" "0 $kind" "user ids: $kind, and the result says so"
+	[ "$TAP_LAST" -eq 0 ] || diag "$ERR" "$(json .message)"
+	is "$(json .stdout)" $'1000\nuser\n/home/user\nx' "$kind: the same user inside"
+	is "$(json '[.isolation | .seccomp, .no_new_privs, .network, (.capabilities | length)] | tostring')" \
+		'[true,true,"none",0]' "$kind: the same protections"
+	as_user -- sh -c 'cat /proc/self/uid_map; grep ^Cap /proc/self/status | cut -f2 | sort -u; ls /sys/class/net 2>/dev/null'
+	like "$OUT" $'\n0000000000000000$' "$kind: no capabilities, no network"
+	as_user -- sh -c "ls '$rootless_home' /root /home"
+	unlike "$OUT" 'gbuser|rootless' "$kind: nothing of the user's own files"
+	as_user -- sh -c 'exit 42'
+	is "$STATUS" 42 "$kind: the program's own status"
+	as_user -- no-such-command
+	is "$STATUS" 127 "$kind: not found"
+	as_user --timeout 300ms -- sleep 60
+	is "$STATUS" 124 "$kind: the clock"
+	as_user --disk 1M -- sh -c 'cat /dev/zero >f; sleep 5'
+	is "$STATUS" 137 "$kind: the disk"
+	as_user --json --cpu-time 1s -- sh -c 'while :; do :; done'
+	is "$STATUS $(json .status)" '124 cpu_limit' "$kind: CPU time"
+	as_user --memory 64M -- sh -c 'head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'
+	unlike "$OUT" 300000000 "$kind: memory"
+	as_user -l bash -c 'echo code'
+	is "$OUT" code "$kind: code"
+	echo given >"$rootless_home/home/f"
+	chmod 644 "$rootless_home/home/f"
+	as_user --in f --out o -- sh -c 'mkdir out; cp f out/; chmod 4755 out/f'
+	is "$STATUS $(cat "$rootless_home/home/o/f")" '0 given' "$kind: files in and out"
+	is "$(stat -c '%u %a' "$rootless_home/home/o/f")" "$ROOTLESS_ID 755" "$kind: ... and they are the user's"
+	rm -rf "$rootless_home/home/o" "$rootless_home/home/f"
+	as_user -v -- true
+	is "$STATUS" 0 "$kind: -v"
+	is "$(pgrep -u "$ROOTLESS_ID" | wc -l)" 0 "$kind: nothing runs on"
+}
+
+sed -i '/^gbuser:/d' "$rootless_home/etc/subuid" "$rootless_home/etc/subgid"
+rootless_checks single
+if [ -u /usr/bin/newuidmap ] || getcap /usr/bin/newuidmap 2>/dev/null | grep -q setuid; then
+	echo 'gbuser:3000000000:65536' >>"$rootless_home/etc/subuid"
+	echo 'gbuser:3000000000:65536' >>"$rootless_home/etc/subgid"
+	rootless_checks subids
+	as_user -- cat /proc/self/uid_map
+	like "$OUT" '^ *0 +3000[0-9]+ +1023' 'the ids are those of /etc/subuid'
+else
+	skip 'subordinate ids' 'no newuidmap here'
+fi
+
+# Where nothing can be kept, it says so.
+chmod 555 "$rootless_home/home"
+chown 0:0 "$rootless_home/home"
+as_user -- true
+like "$STATUS $(wc -l <"$TAP_TMP/err")" '^(0|125) ' 'a home that cannot be written to'
+rm -rf "/tmp/glovebox-$ROOTLESS_ID" "$rootless_home"
