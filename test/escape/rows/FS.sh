@@ -166,7 +166,9 @@ FS_14() {
 	attack FS-14 -t "$PWD/tpl"
 	on_mounts "mount --bind '$PWD/victim' /dev/null"
 	box --in "$ATTACKS/attack-FS:attack" -- ./attack FS-14
-	[ "$STATUS" -eq 125 ] || breach "a box was built with a file for /dev/null: status $STATUS"
+	# As root the box has nodes of its own (0: the attack found the device); otherwise it is refused.
+	[ "$STATUS" -eq 125 ] || [ "$STATUS" -eq 0 ] ||
+		breach "a box was built with a file for /dev/null: status $STATUS"
 	host_unchanged
 }
 
