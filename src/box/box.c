@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/box.h"
 
+#include "base/parse.h"
 #include "box/breakable.h"
 #include "box/devices.h"
+#include "box/hidden.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
@@ -38,12 +40,11 @@ struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgro
 	return l;
 }
 
+/* All but the network namespace, which the child makes itself: see setup_do_net(). */
 static uint64_t namespaces(void)
 {
 	uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 
-	if (control_on("net"))
-		flags |= CLONE_NEWNET;
 	if (control_on("ipc"))
 		flags |= CLONE_NEWIPC;
 	if (control_on("uts"))
@@ -106,28 +107,48 @@ static int send_devices(struct box *b, struct fail *fail)
 		       0;
 }
 
-/* The parent's half of the set-up: ids and layers, then the word to go. */
+static int send_go(struct box *b, struct setup_go *go, int fds[SOCK_FDS_MAX])
+{
+	struct iovec part = {
+		.iov_base = go,
+		.iov_len = offsetof(struct setup_go, hidden.path) + go->hidden.n * HIDDEN_PATH_MAX,
+	};
+
+	for (size_t i = 0; i < b->cgroup.n_join; i++)
+		fds[go->n_layers + go->n_join++] = b->cgroup.join_fd[i];
+	return sock_send(b->setup_fd, &part, 1, fds, go->n_layers + go->n_join);
+}
+
+/* The parent's half of the set-up: cgroups, ids and layers, then the word to go, then devices. */
 static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 {
-	int layers[SETUP_LAYERS_MAX] = { -EBADF, -EBADF };
-	struct iovec part = { .iov_base = (char[]){ "g" }, .iov_len = 1 };
-	int r;
+	int fds[SOCK_FDS_MAX] = { -EBADF, -EBADF };
+	struct setup_go go = { 0 };
+	int r = cgroup_box_finish(&b->cgroup);
 
+	if (r < 0)
+		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
+				strerror(-r));
 	r = ids_map(&b->ids, b->pid, fail);
 	if (r < 0)
 		return r;
+	r = control_on("hidden-mounts") ? hidden_find(s->layer_path, s->n_layers, &go.hidden) : 0;
+	if (r < 0)
+		return fail_set(fail, -r, "layers", "too many mounts inside the template: %s",
+				strerror(-r));
 	if (b->ids.kind == IDS_RANGE && control_on("idmap")) {
-		r = open_layers(s, b->pid, layers);
+		r = open_layers(s, b->pid, fds);
 		/* A kernel or file system that cannot: the host's files belong to nobody then, and the
 		 * report says so. */
 		if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP && r != -ENOSYS)
 			return fail_set(fail, -r, "layers",
 					"cannot map the owners of %s's files into the box: %s",
 					s->layer_path[0], strerror(-r));
+		go.n_layers = r < 0 ? 0 : (uint32_t)s->n_layers;
 	}
-	r = sock_send(b->setup_fd, &part, 1, layers, layers[0] >= 0 ? s->n_layers : 0);
-	for (size_t i = 0; i < SETUP_LAYERS_MAX; i++)
-		fd_close(layers[i]);
+	r = send_go(b, &go, fds);
+	for (size_t i = 0; i < go.n_layers; i++)
+		fd_close(fds[i]);
 	if (r < 0)
 		return fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r));
 	return s->own_devices ? send_devices(b, fail) : 0;
@@ -163,7 +184,6 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
 	}
 	child.control_fd = control[1];
-	child.cgroup = &b->cgroup;
 	b->pid = proc_clone(namespaces(), b->cgroup.clone_fd, &b->pidfd);
 	if (b->pid == 0) {
 		/* Only the parent may hold its ends, or we could not see it go. */
@@ -183,27 +203,23 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 	return guide_child(b, s, fail);
 }
 
-static bool has_name(const char *name, void *arg)
-{
-	return strcmp(name, arg) == 0;
-}
-
-static int create_cgroup(struct box_host *h, const struct cgroup_limits *cap, struct box *b,
-			 struct fail *fail)
+static int try_create(struct box_host *h, struct setup *s, const struct cgroup_limits *cap,
+		      struct box *b, struct fail *fail)
 {
 	char name[32];
-	int r;
+	int r = ids_take(&h->ids, &b->ids, fail);
 
+	if (r < 0)
+		return r;
+	b->disk_bytes = s->disk_bytes;
+	s->single_id = b->ids.kind == IDS_SINGLE;
+	s->own_devices = b->ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev");
 	(void)snprintf(name, sizeof(name), "box-%u", b->ids.number);
 	r = cgroup_box_create(&h->cgroups, name, cap, &b->cgroup);
-	if (r == -EEXIST) {
-		/* We hold the number, so whoever made this is dead, only just. */
-		(void)cgroup_reap(&h->cgroups, has_name, name);
-		r = cgroup_box_create(&h->cgroups, name, cap, &b->cgroup);
-	}
-	return r < 0 ? fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
-				strerror(-r)) :
-		       0;
+	if (r < 0)
+		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
+				strerror(-r));
+	return start_child(b, s, fail);
 }
 
 int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
@@ -223,22 +239,22 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.files_max = limits->files,
 		.agent_fd = h->agent_fd,
 	};
-	int r = ids_take(&h->ids, &b.ids, fail);
+	int r;
 
-	if (r < 0)
-		return r;
-	b.disk_bytes = limits->disk_bytes;
-	s.single_id = b.ids.kind == IDS_SINGLE;
-	s.own_devices = b.ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev");
-	r = create_cgroup(h, &cap, &b, fail);
-	if (r == 0)
-		r = start_child(&b, &s, fail);
-	if (r < 0) {
+	/* A box that died since we cleaned up may have left its cgroup under the number we got: take
+	 * another one; whoever starts next cleans that up. */
+	for (int attempt = 0; attempt < 3; attempt++) {
+		r = try_create(h, &s, &cap, &b, fail);
+		if (r == 0) {
+			*ret = b;
+			return 0;
+		}
 		box_destroy(&b);
-		return r;
+		b = (struct box)BOX_INIT;
+		if (r != -EEXIST)
+			break;
 	}
-	*ret = b;
-	return 0;
+	return r;
 }
 
 void box_destroy(struct box *b)
@@ -278,11 +294,23 @@ int box_disk_usage(const struct box *b, struct box_disk *ret)
 	return 0;
 }
 
+static int keyed_number(const char *text, const char *key, uint64_t *ret)
+{
+	const char *at = strstr(text, key);
+	char number[24];
+
+	if (!at)
+		return -ENODATA;
+	at += strlen(key);
+	(void)snprintf(number, sizeof(number), "%.*s", (int)MIN(strcspn(at, "\n"), (size_t)23), at);
+	return parse_u64(number, ret);
+}
+
 int box_io_bytes(const struct box *b, uint64_t *ret_read, uint64_t *ret_written)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	char path[32], text[512];
-	unsigned long long rchar, wchar;
+	uint64_t rchar, wchar;
 	ssize_t n;
 
 	/* pid 1 inherits the counters of everything it has reaped. */
@@ -294,7 +322,7 @@ int box_io_bytes(const struct box *b, uint64_t *ret_read, uint64_t *ret_written)
 	if (n <= 0)
 		return n < 0 ? -errno : -EIO;
 	text[n] = '\0';
-	if (sscanf(text, "rchar: %llu wchar: %llu", &rchar, &wchar) != 2)
+	if (keyed_number(text, "rchar: ", &rchar) < 0 || keyed_number(text, "wchar: ", &wchar) < 0)
 		return -EIO;
 	*ret_read = rchar;
 	*ret_written = wchar;

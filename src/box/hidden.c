@@ -51,12 +51,12 @@ static int add(struct hidden *h, const char *prefix, const char *below)
 	return 0;
 }
 
-static int find_in_line(char *line, const struct setup *s, struct hidden *h)
+static int find_in_line(char *line, const char *const *layers, size_t n_layers, struct hidden *h)
 {
 	const char *point = hidden_mount_point(line);
 
-	for (size_t i = 0; point && i < s->n_layers; i++) {
-		const char *below = hidden_below(point, s->layer_path[i]);
+	for (size_t i = 0; point && i < n_layers; i++) {
+		const char *below = hidden_below(point, layers[i]);
 		int r = below ? add(h, i ? "usr/" : "", below) : 0;
 
 		if (r < 0)
@@ -65,7 +65,7 @@ static int find_in_line(char *line, const struct setup *s, struct hidden *h)
 	return 0;
 }
 
-int hidden_find(const struct setup *s, struct hidden *ret)
+int hidden_find(const char *const *layers, size_t n_layers, struct hidden *ret)
 {
 	_cleanup_(fd_closep) int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	char text[16384];
@@ -86,7 +86,7 @@ int hidden_find(const struct setup *s, struct hidden *ret)
 			int r;
 
 			*end = '\0';
-			r = find_in_line(line, s, ret);
+			r = find_in_line(line, layers, n_layers, ret);
 			if (r < 0)
 				return r;
 		}

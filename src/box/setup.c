@@ -10,15 +10,19 @@
 
 static int step_go(struct setup_state *s)
 {
-	size_t n_fds = SETUP_LAYERS_MAX;
-	char go;
-	ssize_t n = sock_recv(s->sock, &go, sizeof(go), s->layer_fd, &n_fds);
+	int fds[SOCK_FDS_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	ssize_t n = sock_recv(s->sock, &s->go, sizeof(s->go), fds, &n_fds);
 
 	if (n < 0)
 		return (int)n;
 	if (n == 0)
 		return -ECANCELED;
-	return n_fds == 0 || n_fds == s->setup->n_layers ? 0 : -EPROTO;
+	if (s->go.n_layers + s->go.n_join != n_fds || s->go.n_layers > SETUP_LAYERS_MAX)
+		return -EPROTO;
+	memcpy(s->layer_fd, fds, s->go.n_layers * sizeof(int));
+	memcpy(s->join_fd, fds + s->go.n_layers, s->go.n_join * sizeof(int));
+	return 0;
 }
 
 static int send_report(struct setup_state *s, int fd)
@@ -49,9 +53,9 @@ static int step_exec(struct setup_state *s)
 void setup_child(const struct setup *setup, int sock)
 {
 	static int (*const steps[_SETUP_STEP_MAX])(struct setup_state *) = {
-		[SETUP_HIDDEN] = setup_do_hidden,
-		[SETUP_CGROUP] = setup_do_cgroup,
+		[SETUP_NET] = setup_do_net,
 		[SETUP_GO] = step_go,
+		[SETUP_CGROUP] = setup_do_cgroup,
 		[SETUP_LAYERS] = setup_do_layers,
 		[SETUP_TIME] = setup_do_time,
 		[SETUP_BECOME] = setup_do_become,
@@ -64,7 +68,6 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_MASKS] = setup_do_masks,
 		[SETUP_DEV] = setup_do_dev,
 		[SETUP_HOSTNAME] = setup_do_hostname,
-		[SETUP_LO] = setup_do_lo,
 		[SETUP_PIVOT] = setup_do_pivot,
 		[SETUP_CGROUP_NS] = setup_do_cgroup_ns,
 		[SETUP_NAMESPACES] = setup_do_namespaces,

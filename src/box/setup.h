@@ -5,9 +5,7 @@
  */
 #pragma once
 
-#include "base/util.h"
-
-struct cgroup_box;
+#include "box/hidden.h"
 
 #define SETUP_LAYERS_MAX 2
 
@@ -39,9 +37,15 @@ struct setup {
 	bool own_devices; /* a second message brings a file system with the device nodes */
 	uint64_t disk_bytes;
 	uint64_t files_max;
-	const struct cgroup_box *cgroup;
 	int agent_fd;
 	int control_fd;
+};
+
+/* The word to go: ids are mapped. Sent up to the last hidden path, with n_layers and n_join descriptors. */
+struct setup_go {
+	uint32_t n_layers; /* idmapped; 0: the child opens the paths itself */
+	uint32_t n_join;   /* cgroups to enter */
+	struct hidden hidden;
 };
 
 struct setup_report {

@@ -2,7 +2,6 @@
 /* The steps of building a box, shared between setup.c, setup_tree.c and setup_seal.c only. */
 #pragma once
 
-#include "box/hidden.h"
 #include "box/setup.h"
 
 struct setup_state {
@@ -16,12 +15,12 @@ struct setup_state {
 	int dev_fd;
 	int agent_fd;
 	int control_fd;
-	struct hidden hidden;
+	struct setup_go go;
+	int join_fd[8];
 	struct setup_report report;
 };
 
 /* setup_tree.c: the file system */
-int setup_do_hidden(struct setup_state *s);
 int setup_do_layers(struct setup_state *s);
 int setup_do_private(struct setup_state *s);
 int setup_do_scratch(struct setup_state *s);
@@ -38,7 +37,7 @@ int setup_do_cgroup(struct setup_state *s);
 int setup_do_become(struct setup_state *s);
 int setup_do_time(struct setup_state *s);
 int setup_do_hostname(struct setup_state *s);
-int setup_do_lo(struct setup_state *s);
+int setup_do_net(struct setup_state *s);
 int setup_do_cgroup_ns(struct setup_state *s);
 int setup_do_namespaces(struct setup_state *s);
 int setup_do_core_scheduling(struct setup_state *s);

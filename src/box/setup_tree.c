@@ -67,11 +67,6 @@ static int clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd, 
 	return fd < 0 ? fd : mnt_move(fd, to_fd, to);
 }
 
-int setup_do_hidden(struct setup_state *s)
-{
-	return control_on("hidden-mounts") ? hidden_find(s->setup, &s->hidden) : 0;
-}
-
 int setup_do_layers(struct setup_state *s)
 {
 	if (s->layer_fd[0] >= 0) { /* they came idmapped with the word to go */
@@ -214,12 +209,12 @@ int setup_do_proc_sys(struct setup_state *s)
 /* Where the host has something mounted inside a layer, the box sees an empty file or directory. */
 static int cover_hidden(struct setup_state *s)
 {
-	for (size_t i = 0; i < s->hidden.n; i++) {
+	for (size_t i = 0; i < s->go.hidden.n; i++) {
 		char path[HIDDEN_PATH_MAX + 8];
 		struct stat st;
 		int r;
 
-		(void)snprintf(path, sizeof(path), "root/%s", s->hidden.path[i]);
+		(void)snprintf(path, sizeof(path), "root/%s", s->go.hidden.path[i]);
 		if (fstatat(s->scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue; /* below another one that is covered already */
 		r = mnt_bind(S_ISDIR(st.st_mode) ? "mask/dir" : "mask/file", path);

@@ -17,13 +17,7 @@
 #define REMOVE_WAIT_US 1000000
 
 /* Without cgroups a box has none of the directories, and every step succeeds at nothing. */
-static int none_box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
-{
-	(void)b, (void)cap;
-	return 0;
-}
-
-static int none_box_join(const struct cgroup_box *b)
+static int none_box_create(struct cgroup_box *b)
 {
 	(void)b;
 	return 0;
@@ -57,7 +51,7 @@ static int none_box_rmdir(const struct cgroup_box *b)
 
 static const struct cgroup_driver none_driver = {
 	.box_create = none_box_create,
-	.box_join = none_box_join,
+	.box_finish = none_box_create,
 	.exec_create = none_exec_create,
 	.exec_sample = none_exec_sample,
 	.exec_rmdir = none_exec_rmdir,
@@ -197,7 +191,8 @@ int cgroup_box_create(const struct cgroup_host *h, const char *name,
 		return -EOPNOTSUPP;
 	b.host = h;
 	(void)snprintf(b.name, sizeof(b.name), "%s", name);
-	r = driver(h)->box_create(&b, cap);
+	b.cap = *cap;
+	r = driver(h)->box_create(&b);
 	if (r < 0)
 		return r;
 	*ret = b;
@@ -205,9 +200,9 @@ int cgroup_box_create(const struct cgroup_host *h, const char *name,
 	return 0;
 }
 
-int cgroup_box_join(const struct cgroup_box *b)
+int cgroup_box_finish(struct cgroup_box *b)
 {
-	return driver(b->host)->box_join(b);
+	return driver(b->host)->box_finish(b);
 }
 
 int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
@@ -281,8 +276,11 @@ int cgroup_box_kill(const struct cgroup_box *b)
 
 void cgroup_box_close(struct cgroup_box *b)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(b->fd); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(b->fd); i++) {
 		b->fd[i] = fd_close(b->fd[i]);
+		b->join_fd[i] = fd_close(b->join_fd[i]);
+	}
+	b->n_join = 0;
 	b->clone_fd = fd_close(b->clone_fd);
 	b->kill_fd = fd_close(b->kill_fd);
 }

@@ -79,6 +79,9 @@ struct cgroup_box {
 	char name[32];
 	unsigned n_exec;
 	int fd[CGROUP_HIER_MAX]; /* <base>/glovebox/<name> in each hierarchy that needs it */
+	struct cgroup_limits cap;
+	size_t n_join;
+	int join_fd[CGROUP_HIER_MAX]; /* where the agent writes "0"; open from finish to close */
 	int clone_fd;            /* for CLONE_INTO_CGROUP, or -EBADF */
 	int kill_fd;             /* cgroup.kill, or -EBADF */
 };
@@ -94,7 +97,8 @@ struct cgroup_exec {
 
 #define CGROUP_BOX_INIT                                                                            \
 	{                                                                                          \
-		.fd = { [0 ... CGROUP_HIER_MAX - 1] = -EBADF }, .clone_fd = -EBADF,                \
+		.fd = { [0 ... CGROUP_HIER_MAX - 1] = -EBADF },                                    \
+		.join_fd = { [0 ... CGROUP_HIER_MAX - 1] = -EBADF }, .clone_fd = -EBADF,           \
 		.kill_fd = -EBADF                                                                  \
 	}
 #define CGROUP_EXEC_INIT                                                                           \
@@ -120,11 +124,12 @@ _must_check_ int cgroup_box_create(const struct cgroup_host *h, const char *name
 				   const struct cgroup_limits *cap, struct cgroup_box *ret);
 
 /*
- * Puts the calling, single-threaded process where the agent belongs, wherever clone_fd did not already;
- * a caller that could not use clone_fd closes it and sets it to -EBADF first. A process moves itself
- * because moving another one makes the kernel wait for all CPUs: milliseconds, not microseconds.
+ * The rest of it: in hybrid mode cgroup_box_create() makes only what a process is cloned into, so that
+ * the v1 directories can be made while that process is already at work. The agent must write "0" to
+ * each of join_fd before anything foreign runs. It moves itself because moving another process makes
+ * the kernel wait for all CPUs: milliseconds, not microseconds.
  */
-_must_check_ int cgroup_box_join(const struct cgroup_box *b);
+_must_check_ int cgroup_box_finish(struct cgroup_box *b);
 
 /* Errors like cgroup_box_create. */
 _must_check_ int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,

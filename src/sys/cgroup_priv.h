@@ -9,8 +9,8 @@
 
 /* What both versions do differently. On failure a step leaves nothing of its own behind. */
 struct cgroup_driver {
-	int (*box_create)(struct cgroup_box *b, const struct cgroup_limits *cap);
-	int (*box_join)(const struct cgroup_box *b);
+	int (*box_create)(struct cgroup_box *b);
+	int (*box_finish)(struct cgroup_box *b);
 	int (*exec_create)(const struct cgroup_box *b, const struct cgroup_limits *limits,
 			   struct cgroup_exec *e);
 	int (*exec_sample)(const struct cgroup_box *b, struct cgroup_exec *e,

@@ -217,58 +217,81 @@ static int box_rmdir(const struct cgroup_box *b)
 	return 0;
 }
 
-static int box_create_in(struct cgroup_box *b, size_t i, const struct cgroup_limits *cap)
+/* The agent's CPU time is not the command's, and clone_fd was entered at birth. */
+static int box_open_join(struct cgroup_box *b, size_t i)
 {
-	const struct cgroup_hier *hier = &b->host->hier[i];
-	int r;
+	unsigned controllers = b->host->hier[i].controllers;
+	int fd;
 
-	if (!box_needs_dir(hier->controllers, cap))
+	if (!(controllers & (CGROUP_MEMORY | CGROUP_PIDS)))
 		return 0;
-	r = cgroup_mkdir(hier->fd, b->name, &b->fd[i]);
-	if (r < 0)
-		return r;
-	if (hier->controllers & CGROUP_KILL) {
+	fd = openat(b->fd[i], "tasks", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	b->join_fd[b->n_join++] = fd;
+	return 0;
+}
+
+static int unified_handles(struct cgroup_box *b, size_t i)
+{
+	unsigned controllers = b->host->hier[i].controllers;
+
+	if (controllers & CGROUP_KILL) {
 		b->kill_fd = openat(b->fd[i], "cgroup.kill", O_WRONLY | O_CLOEXEC);
 		if (b->kill_fd < 0)
 			return -errno;
 	}
-	if (hier->controllers & CGROUP_CLONE_INTO) {
+	if (controllers & CGROUP_CLONE_INTO) {
 		b->clone_fd = fcntl(b->fd[i], F_DUPFD_CLOEXEC, 0);
 		if (b->clone_fd < 0)
 			return -errno;
 	}
-	return limits_write(hier->controllers, b->fd[i], cap);
-}
-
-static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
-{
-	for (size_t i = 0; i < b->host->n_hier; i++) {
-		int r = box_create_in(b, i, cap);
-
-		if (r < 0) {
-			(void)box_rmdir(b); /* just made and empty: only what has an fd is ours */
-			return r;
-		}
-	}
 	return 0;
 }
 
-static int box_join(const struct cgroup_box *b)
+static int box_create_in(struct cgroup_box *b, size_t i)
+{
+	const struct cgroup_hier *hier = &b->host->hier[i];
+	int r;
+
+	if (!box_needs_dir(hier->controllers, &b->cap))
+		return 0;
+	r = cgroup_mkdir(hier->fd, b->name, &b->fd[i]);
+	if (r < 0)
+		return r;
+	if (hier->controllers & UNIFIED)
+		return unified_handles(b, i);
+	r = limits_write(hier->controllers, b->fd[i], &b->cap);
+	return r < 0 ? r : box_open_join(b, i);
+}
+
+static int box_create_where(struct cgroup_box *b, bool unified)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
-		unsigned controllers = b->host->hier[i].controllers;
 		int r;
 
-		/* The agent's CPU time is not the command's, and clone_fd was entered at birth. */
-		if (b->fd[i] < 0 || !(controllers & (CGROUP_MEMORY | CGROUP_PIDS | UNIFIED)))
+		if (!!(b->host->hier[i].controllers & UNIFIED) != unified)
 			continue;
-		if ((controllers & UNIFIED) && b->clone_fd >= 0)
-			continue;
-		r = cgroup_write(b->fd[i], (controllers & UNIFIED) ? "cgroup.procs" : "tasks", "0");
+		r = box_create_in(b, i);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+static int box_create(struct cgroup_box *b)
+{
+	int r = box_create_where(b, true);
+
+	if (r < 0)
+		(void)box_rmdir(b); /* just made and empty: only what has an fd is ours */
+	return r;
+}
+
+/* A failure leaves it to the caller, who has to end the box anyway. */
+static int box_finish(struct cgroup_box *b)
+{
+	return box_create_where(b, false);
 }
 
 static bool exec_has_leaf(unsigned controllers)
@@ -336,7 +359,7 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 
 const struct cgroup_driver cgroup_v1_driver = {
 	.box_create = box_create,
-	.box_join = box_join,
+	.box_finish = box_finish,
 	.exec_create = exec_create,
 	.exec_sample = cgroup_v1_exec_sample,
 	.exec_rmdir = exec_rmdir,

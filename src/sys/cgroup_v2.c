@@ -264,7 +264,7 @@ static int box_handles(struct cgroup_box *b, int *agent)
 	return 0;
 }
 
-static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
+static int box_create(struct cgroup_box *b)
 {
 	_cleanup_(fd_closep) int agent = -EBADF;
 	int r;
@@ -272,7 +272,7 @@ static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
 	r = cgroup_mkdir(b->host->hier[0].fd, b->name, &b->fd[0]);
 	if (r < 0)
 		return r;
-	r = box_limits(b, cap);
+	r = box_limits(b, &b->cap);
 	if (r >= 0)
 		r = box_controllers(b);
 	if (r >= 0)
@@ -284,9 +284,16 @@ static int box_create(struct cgroup_box *b, const struct cgroup_limits *cap)
 	return r;
 }
 
-static int box_join(const struct cgroup_box *b)
+/* Everything is there; only a kernel that cannot clone into a cgroup has to be entered by hand. */
+static int box_finish(struct cgroup_box *b)
 {
-	return b->clone_fd >= 0 ? 0 : cgroup_write(b->fd[0], AGENT "/cgroup.procs", "0");
+	if (b->clone_fd >= 0)
+		return 0;
+	b->join_fd[0] = openat(b->fd[0], AGENT "/cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (b->join_fd[0] < 0)
+		return -errno;
+	b->n_join = 1;
+	return 0;
 }
 
 static int exec_rmdir(const struct cgroup_box *b, unsigned n)
@@ -319,7 +326,7 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 
 const struct cgroup_driver cgroup_v2_driver = {
 	.box_create = box_create,
-	.box_join = box_join,
+	.box_finish = box_finish,
 	.exec_create = exec_create,
 	.exec_sample = cgroup_v2_exec_sample,
 	.exec_rmdir = exec_rmdir,

@@ -80,13 +80,28 @@ static void die_with_parent(void)
 		_exit(97);
 }
 
+/* Both halves of making a box; on failure nothing is left. */
+static int create(const struct cgroup_host *h, const char *name, const struct cgroup_limits *cap,
+		  struct cgroup_box *ret)
+{
+	int r = cgroup_box_create(h, name, cap, ret);
+
+	if (r == 0) {
+		r = cgroup_box_finish(ret);
+		if (r < 0)
+			(void)cgroup_box_remove(ret);
+	}
+	return r;
+}
+
 /* The child: goes where the agent belongs, joins its leaf, and is what it is for. */
 static _noreturn_ void child_run(const struct cgroup_box *b, int ready_fd,
 				 const struct cgroup_exec *e, int (*run)(int fd), int fd)
 {
 	die_with_parent();
-	if (cgroup_box_join(b) < 0)
-		_exit(98);
+	for (size_t i = 0; i < b->n_join; i++)
+		if (write(b->join_fd[i], "0", 1) != 1)
+			_exit(98);
 	for (size_t i = 0; e != NULL && i < e->n_join; i++)
 		if (write(e->join_fd[i], "0", 1) != 1)
 			_exit(99);
@@ -152,7 +167,7 @@ static struct cgroup_box box_make(const char *what, const struct cgroup_limits *
 {
 	struct cgroup_box b = CGROUP_BOX_INIT;
 
-	assert_int_equal(cgroup_box_create(&host, box_name(what), cap, &b), 0);
+	assert_int_equal(create(&host, box_name(what), cap, &b), 0);
 	return b;
 }
 
@@ -281,9 +296,9 @@ static void test_none(void **state)
 	struct cgroup_usage u;
 
 	(void)state;
-	assert_int_equal(cgroup_box_create(&h, "a", &l, &b), -EOPNOTSUPP);
-	assert_int_equal(cgroup_box_create(&h, "a", &none, &b), 0);
-	assert_int_equal(cgroup_box_join(&b), 0);
+	assert_int_equal(create(&h, "a", &l, &b), -EOPNOTSUPP);
+	assert_int_equal(create(&h, "a", &none, &b), 0);
+	assert_int_equal(b.n_join, 0);
 	assert_int_equal(cgroup_exec_create(&b, &l, &e), -EOPNOTSUPP);
 	assert_int_equal(cgroup_exec_create(&b, &none, &e), 0);
 	assert_int_equal(e.n_join, 0);
@@ -304,8 +319,8 @@ static void test_bad_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_int_equal(cgroup_box_create(&h, bad[i], &none, &b), -EINVAL);
-	assert_int_equal(cgroup_box_create(&h, "123456789012345678901234", &none, &b), 0);
+		assert_int_equal(create(&h, bad[i], &none, &b), -EINVAL);
+	assert_int_equal(create(&h, "123456789012345678901234", &none, &b), 0);
 }
 
 /* ---- the life of a box ----------------------------------------------------------------------- */
@@ -338,7 +353,7 @@ static void test_create_twice(void **state)
 	b = box_make("twice", &none);
 	n = count_all();
 	fds = count_fds();
-	assert_int_equal(cgroup_box_create(&host, b.name, &none, &c), -EEXIST);
+	assert_int_equal(create(&host, b.name, &none, &c), -EEXIST);
 	assert_int_equal(count_all(), n);
 	assert_int_equal(count_fds(), fds);
 	box_end(&b, NULL);
@@ -356,7 +371,7 @@ static void test_create_half_taken(void **state)
 		if (host.hier[i].controllers & (CGROUP_MEMORY | CGROUP_PIDS | CGROUP_KILL))
 			last = host.hier[i].fd;
 	assert_int_equal(mkdirat(last, name, 0755), 0);
-	assert_int_equal(cgroup_box_create(&host, name, &none, &b), -EEXIST);
+	assert_int_equal(create(&host, name, &none, &b), -EEXIST);
 	assert_int_equal(count_all(), 1);
 	assert_int_equal(unlinkat(last, name, AT_REMOVEDIR), 0);
 }
@@ -397,7 +412,7 @@ static void test_refused_limit_leaves_nothing(void **state)
 	int n;
 
 	(void)state;
-	assert_int_equal(cgroup_box_create(&host, box_name("refused"), &l, &b), -EINVAL);
+	assert_int_equal(create(&host, box_name("refused"), &l, &b), -EINVAL);
 	assert_int_equal(count_all(), 0);
 	b = box_make("refused", &none);
 	n = count_all();
@@ -424,7 +439,7 @@ static void test_no_descriptors_leave_nothing(void **state)
 
 		tight = (struct rlimit){ (rlim_t)(fds + more), saved.rlim_max };
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
-		r = cgroup_box_create(&host, box_name("fds"), &l, &b);
+		r = create(&host, box_name("fds"), &l, &b);
 		if (r >= 0)
 			q = r = cgroup_exec_create(&b, &l, &e);
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &saved), 0);
@@ -803,7 +818,7 @@ static int open_as_user(enum expect expect)
 		return (h.mode == CGROUP_NONE) == (expect == NO_CGROUPS) ? 0 : 9;
 	if ((h.features & want) != want || h.why_none[0] != '\0')
 		return 4;
-	if (cgroup_box_create(&h, box_name("user"), &l, &b) < 0)
+	if (create(&h, box_name("user"), &l, &b) < 0)
 		return 5;
 	if (cgroup_exec_create(&b, &l, &e) < 0)
 		return 6;
