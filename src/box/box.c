@@ -5,6 +5,7 @@
 #include "box/breakable.h"
 #include "box/devices.h"
 #include "box/hidden.h"
+#include "box/net.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
@@ -40,7 +41,7 @@ struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgro
 	return l;
 }
 
-/* All but the network namespace, which the child makes itself: see setup_do_net(). */
+/* All but the network namespace, which is made beside: see net.h. */
 static uint64_t namespaces(void)
 {
 	uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
@@ -70,15 +71,8 @@ static int idmapped_layer(const char *path, int userns_fd)
 }
 
 /* Makes the idmapped layers. Only root can; a kernel or file system that cannot says so. */
-static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYERS_MAX])
+static int open_layers(const struct setup *s, int userns_fd, int ret_fds[SETUP_LAYERS_MAX])
 {
-	_cleanup_(fd_closep) int userns_fd = -EBADF;
-	char path[40];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	userns_fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (userns_fd < 0)
-		return -errno;
 	for (size_t i = 0; i < s->n_layers; i++) {
 		ret_fds[i] = idmapped_layer(s->layer_path[i], userns_fd);
 		if (ret_fds[i] < 0) {
@@ -93,51 +87,15 @@ static int open_layers(const struct setup *s, pid_t pid, int ret_fds[SETUP_LAYER
 	return 0;
 }
 
-/* Made while the child is already at work on its tree. */
-static int send_devices(struct box *b, struct fail *fail)
+static int send_go(struct box *b, const struct setup *s, int userns_fd, struct fail *fail)
 {
-	struct iovec part = { .iov_base = (char[]){ "d" }, .iov_len = 1 };
-	_cleanup_(fd_closep) int fd = devices_make(b->ids.uid_base, b->ids.gid_base);
-	int r = fd < 0 ? fd : sock_send(b->setup_fd, &part, 1, &fd, 1);
-
-	/* If the child is gone, its own report is the better reason. */
-	return r < 0 && r != -EPIPE ?
-		       fail_set(fail, -r, "devices", "cannot make the box's devices: %s",
-				strerror(-r)) :
-		       0;
-}
-
-static int send_go(struct box *b, struct setup_go *go, int fds[SOCK_FDS_MAX])
-{
-	struct iovec part = {
-		.iov_base = go,
-		.iov_len = offsetof(struct setup_go, hidden.path) + go->hidden.n * HIDDEN_PATH_MAX,
-	};
-
-	for (size_t i = 0; i < b->cgroup.n_join; i++)
-		fds[go->n_layers + go->n_join++] = b->cgroup.join_fd[i];
-	return sock_send(b->setup_fd, &part, 1, fds, go->n_layers + go->n_join);
-}
-
-/* The parent's half of the set-up: cgroups, ids and layers, then the word to go, then devices. */
-static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
-{
-	int fds[SOCK_FDS_MAX] = { -EBADF, -EBADF };
+	int layers[SETUP_LAYERS_MAX] = { -EBADF, -EBADF };
 	struct setup_go go = { 0 };
-	int r = cgroup_box_finish(&b->cgroup);
+	struct iovec part = { .iov_base = &go, .iov_len = sizeof(go) };
+	int r;
 
-	if (r < 0)
-		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
-				strerror(-r));
-	r = ids_map(&b->ids, b->pid, fail);
-	if (r < 0)
-		return r;
-	r = control_on("hidden-mounts") ? hidden_find(s->layer_path, s->n_layers, &go.hidden) : 0;
-	if (r < 0)
-		return fail_set(fail, -r, "layers", "too many mounts inside the template: %s",
-				strerror(-r));
 	if (b->ids.kind == IDS_RANGE && control_on("idmap")) {
-		r = open_layers(s, b->pid, fds);
+		r = open_layers(s, userns_fd, layers);
 		/* A kernel or file system that cannot: the host's files belong to nobody then, and the
 		 * report says so. */
 		if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP && r != -ENOSYS)
@@ -146,12 +104,79 @@ static int guide_child(struct box *b, const struct setup *s, struct fail *fail)
 					s->layer_path[0], strerror(-r));
 		go.n_layers = r < 0 ? 0 : (uint32_t)s->n_layers;
 	}
-	r = send_go(b, &go, fds);
+	r = sock_send(b->setup_fd, &part, 1, layers, go.n_layers);
 	for (size_t i = 0; i < go.n_layers; i++)
-		fd_close(fds[i]);
+		fd_close(layers[i]);
+	return r < 0 ? fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r)) : 0;
+}
+
+static int send_rest(struct box *b, const struct setup *s, struct fail *fail)
+{
+	_cleanup_(fd_closep) int dev_fd = -EBADF;
+	struct setup_rest rest = { .n_join = (uint32_t)b->cgroup.n_join };
+	struct iovec part = { .iov_base = &rest };
+	int fds[SOCK_FDS_MAX];
+	int r = control_on("hidden-mounts") ? hidden_find(s->layer_path, s->n_layers, &rest.hidden) :
+					      0;
+
 	if (r < 0)
-		return fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r));
-	return s->own_devices ? send_devices(b, fail) : 0;
+		return fail_set(fail, -r, "layers", "too many mounts inside the template: %s",
+				strerror(-r));
+	memcpy(fds, b->cgroup.join_fd, rest.n_join * sizeof(int));
+	if (b->ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev")) {
+		dev_fd = devices_make(b->ids.uid_base, b->ids.gid_base);
+		if (dev_fd < 0)
+			return fail_set(fail, -dev_fd, "devices",
+					"cannot make the box's devices: %s", strerror(-dev_fd));
+		fds[rest.n_join + rest.n_devices++] = dev_fd;
+	}
+	part.iov_len = offsetof(struct setup_rest, hidden.path) + rest.hidden.n * HIDDEN_PATH_MAX;
+	r = sock_send(b->setup_fd, &part, 1, fds, rest.n_join + rest.n_devices);
+	/* If the child is gone, its own report is the better reason. */
+	return r < 0 && r != -EPIPE ? fail_set(fail, -r, "start", "the box died: %s", strerror(-r)) :
+				      0;
+}
+
+/* The parent's half of the set-up. First what the child waits for, then what it needs later on. */
+static int guide_child(struct box *b, const struct setup *s, int net_sock, struct fail *fail)
+{
+	_cleanup_(fd_closep) int userns_fd = -EBADF;
+	char path[40];
+	int r = ids_map(&b->ids, b->pid, fail);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", b->pid);
+	userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (userns_fd < 0)
+		return fail_set(fail, errno, "start", "the box died at once: %s", strerror(errno));
+	r = send_go(b, s, userns_fd, fail);
+	if (r < 0)
+		return r;
+	if (net_sock >= 0) {
+		b->net_pid = net_start(userns_fd, net_sock);
+		if (b->net_pid < 0)
+			return fail_set(fail, -b->net_pid, "net",
+					"cannot start making a network namespace: %s",
+					strerror(-b->net_pid));
+	}
+	r = cgroup_box_finish(&b->cgroup);
+	if (r < 0)
+		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
+				strerror(-r));
+	return send_rest(b, s, fail);
+}
+
+/* The helper has ended, or is about to, once the child has its network namespace. */
+static void reap_net_helper(struct box *b, int sig)
+{
+	if (b->net_pid <= 0)
+		return;
+	if (sig)
+		(void)kill(b->net_pid, sig);
+	while (waitpid(b->net_pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	b->net_pid = 0;
 }
 
 int box_await(struct box *b, struct fail *fail)
@@ -166,41 +191,66 @@ int box_await(struct box *b, struct fail *fail)
 				setup_step_text(b->report.step), "cannot %s: %s",
 				setup_step_text(b->report.step), strerror(b->report.err));
 	fd_closep(&b->setup_fd);
+	reap_net_helper(b, 0);
 	return 0;
+}
+
+/* Three pairs of sockets: [0] is ours, [1] the child's. */
+struct pairs {
+	int control[2];
+	int setup[2];
+	int net[2];
+};
+
+static void pairs_close(struct pairs *p, int end)
+{
+	fd_closep(&p->control[end]);
+	fd_closep(&p->setup[end]);
+	fd_closep(&p->net[end]);
+}
+
+static int pairs_open(struct pairs *p)
+{
+	int r = sock_pair(p->control);
+
+	if (r == 0)
+		r = sock_pair(p->setup);
+	if (r == 0 && control_on("net"))
+		r = sock_pair(p->net);
+	if (r < 0) {
+		pairs_close(p, 0);
+		pairs_close(p, 1);
+	}
+	return r;
 }
 
 static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 {
-	int control[2], setup_pair[2], r;
+	struct pairs p = { { -EBADF, -EBADF }, { -EBADF, -EBADF }, { -EBADF, -EBADF } };
 	struct setup child = *s;
+	int r = pairs_open(&p);
 
-	r = sock_pair(control);
 	if (r < 0)
 		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
-	r = sock_pair(setup_pair);
-	if (r < 0) {
-		fd_close(control[0]);
-		fd_close(control[1]);
-		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
-	}
-	child.control_fd = control[1];
+	child.control_fd = p.control[1];
+	child.net_fd = p.net[1];
 	b->pid = proc_clone(namespaces(), b->cgroup.clone_fd, &b->pidfd);
 	if (b->pid == 0) {
 		/* Only the parent may hold its ends, or we could not see it go. */
-		fd_close(control[0]);
-		fd_close(setup_pair[0]);
-		setup_child(&child, setup_pair[1]);
+		pairs_close(&p, 0);
+		setup_child(&child, p.setup[1]);
 	}
-	fd_close(control[1]);
-	fd_close(setup_pair[1]);
-	b->control_fd = control[0];
-	b->setup_fd = setup_pair[0];
+	pairs_close(&p, 1);
+	b->control_fd = take_fd(&p.control[0]);
+	b->setup_fd = take_fd(&p.setup[0]);
 	if (b->pid < 0)
-		return fail_set(fail, -b->pid, "clone3", "cannot make namespaces: %s%s",
-				strerror(-b->pid),
-				b->pid == -EPERM || b->pid == -ENOSPC ? " (see 'glovebox doctor')" :
-									"");
-	return guide_child(b, s, fail);
+		r = fail_set(fail, -b->pid, "clone3", "cannot make namespaces: %s%s",
+			     strerror(-b->pid),
+			     b->pid == -EPERM || b->pid == -ENOSPC ? " (see 'glovebox doctor')" : "");
+	else
+		r = guide_child(b, s, p.net[0], fail);
+	pairs_close(&p, 0);
+	return r;
 }
 
 static int try_create(struct box_host *h, struct setup *s, const struct cgroup_limits *cap,
@@ -213,7 +263,6 @@ static int try_create(struct box_host *h, struct setup *s, const struct cgroup_l
 		return r;
 	b->disk_bytes = s->disk_bytes;
 	s->single_id = b->ids.kind == IDS_SINGLE;
-	s->own_devices = b->ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev");
 	(void)snprintf(name, sizeof(name), "box-%u", b->ids.number);
 	r = cgroup_box_create(&h->cgroups, name, cap, &b->cgroup);
 	if (r < 0)
@@ -266,10 +315,13 @@ void box_destroy(struct box *b)
 		 * child that has not got that far. */
 		(void)proc_kill(b->pidfd, SIGKILL);
 		(void)cgroup_box_kill(&b->cgroup);
+		/* While the kernel takes its namespaces apart. */
+		cgroup_box_remove_leaves(&b->cgroup);
 		while (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED) < 0 && errno == EINTR)
 			;
 	}
 	b->pid = 0;
+	reap_net_helper(b, SIGKILL);
 	fd_closep(&b->pidfd);
 	fd_closep(&b->control_fd);
 	fd_closep(&b->setup_fd);

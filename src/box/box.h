@@ -37,6 +37,7 @@ struct box {
 	struct cgroup_box cgroup;
 	pid_t pid; /* of the agent; valid until box_destroy() reaps it */
 	int pidfd;
+	pid_t net_pid;  /* the helper that makes the network namespace, until box_await() */
 	int control_fd;
 	int setup_fd;   /* where the set-up reports, until box_await() */
 	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */
@@ -79,6 +80,7 @@ struct box_command {
 	uint32_t pids;
 	uint32_t cpu_milli;
 	bool with_stdin;
+	bool last; /* nothing will be asked of the box afterwards */
 };
 
 struct box_exec {

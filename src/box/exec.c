@@ -37,7 +37,8 @@ static struct wire_exec exec_request(const struct box *b, const struct box_comma
 	struct wire_exec q = {
 		.uid = IDS_BOX_USER,
 		.gid = IDS_BOX_USER,
-		.flags = WIRE_EXEC_ALONE | (c->with_stdin ? WIRE_EXEC_STDIN : 0),
+		.flags = WIRE_EXEC_ALONE | (c->with_stdin ? WIRE_EXEC_STDIN : 0) |
+			 (c->last ? WIRE_EXEC_LAST : 0),
 		.oom_score_adj = OOM_SCORE_PAYLOAD,
 		.fsize_max = b->disk_bytes,
 		.nofile_max = NOFILE_MAX,

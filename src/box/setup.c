@@ -10,18 +10,28 @@
 
 static int step_go(struct setup_state *s)
 {
+	size_t n_fds = SETUP_LAYERS_MAX;
+	struct setup_go go;
+	ssize_t n = sock_recv(s->sock, &go, sizeof(go), s->layer_fd, &n_fds);
+
+	if (n != (ssize_t)sizeof(go))
+		return n < 0 ? (int)n : -ECANCELED;
+	return go.n_layers == n_fds && (n_fds == 0 || n_fds == s->setup->n_layers) ? 0 : -EPROTO;
+}
+
+static int step_rest(struct setup_state *s)
+{
 	int fds[SOCK_FDS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
-	ssize_t n = sock_recv(s->sock, &s->go, sizeof(s->go), fds, &n_fds);
+	ssize_t n = sock_recv(s->sock, &s->rest, sizeof(s->rest), fds, &n_fds);
 
-	if (n < 0)
-		return (int)n;
-	if (n == 0)
-		return -ECANCELED;
-	if (s->go.n_layers + s->go.n_join != n_fds || s->go.n_layers > SETUP_LAYERS_MAX)
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECANCELED;
+	if (s->rest.n_join + s->rest.n_devices != n_fds || s->rest.n_devices > 1)
 		return -EPROTO;
-	memcpy(s->layer_fd, fds, s->go.n_layers * sizeof(int));
-	memcpy(s->join_fd, fds + s->go.n_layers, s->go.n_join * sizeof(int));
+	memcpy(s->join_fd, fds, s->rest.n_join * sizeof(int));
+	if (s->rest.n_devices)
+		s->dev_fd = fds[s->rest.n_join];
 	return 0;
 }
 
@@ -53,9 +63,7 @@ static int step_exec(struct setup_state *s)
 void setup_child(const struct setup *setup, int sock)
 {
 	static int (*const steps[_SETUP_STEP_MAX])(struct setup_state *) = {
-		[SETUP_NET] = setup_do_net,
 		[SETUP_GO] = step_go,
-		[SETUP_CGROUP] = setup_do_cgroup,
 		[SETUP_LAYERS] = setup_do_layers,
 		[SETUP_TIME] = setup_do_time,
 		[SETUP_BECOME] = setup_do_become,
@@ -65,6 +73,8 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_OVERLAY] = setup_do_overlay,
 		[SETUP_PROC] = setup_do_proc,
 		[SETUP_PROC_SYS] = setup_do_proc_sys,
+		[SETUP_REST] = step_rest,
+		[SETUP_CGROUP] = setup_do_cgroup,
 		[SETUP_MASKS] = setup_do_masks,
 		[SETUP_DEV] = setup_do_dev,
 		[SETUP_HOSTNAME] = setup_do_hostname,
@@ -73,6 +83,7 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_NAMESPACES] = setup_do_namespaces,
 		[SETUP_CORE_SCHEDULING] = setup_do_core_scheduling,
 		[SETUP_KEYRING] = setup_do_keyring,
+		[SETUP_NET] = setup_do_net,
 		[SETUP_STDIO] = setup_do_stdio,
 		[SETUP_LANDLOCK] = setup_do_landlock,
 		[SETUP_CAPS] = setup_do_caps,

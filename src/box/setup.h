@@ -34,17 +34,25 @@ struct setup {
 	const char *layer_path[SETUP_LAYERS_MAX];
 	size_t n_layers;
 	bool single_id;
-	bool own_devices; /* a second message brings a file system with the device nodes */
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	int agent_fd;
 	int control_fd;
+	int net_fd; /* where the network namespace comes from, or -EBADF: the host's */
 };
 
-/* The word to go: ids are mapped. Sent up to the last hidden path, with n_layers and n_join descriptors. */
+/* The word to go: the ids are mapped. With it come the layers, idmapped, where that can be done. */
 struct setup_go {
-	uint32_t n_layers; /* idmapped; 0: the child opens the paths itself */
-	uint32_t n_join;   /* cgroups to enter */
+	uint32_t n_layers;
+};
+
+/*
+ * What the parent makes while the child is at work on its tree. With it come the cgroups to enter and,
+ * as root, a file system with the device nodes. Sent up to the last hidden path.
+ */
+struct setup_rest {
+	uint32_t n_join;
+	uint32_t n_devices; /* 0 or 1 */
 	struct hidden hidden;
 };
 

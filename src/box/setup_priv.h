@@ -15,7 +15,7 @@ struct setup_state {
 	int dev_fd;
 	int agent_fd;
 	int control_fd;
-	struct setup_go go;
+	struct setup_rest rest;
 	int join_fd[8];
 	struct setup_report report;
 };

@@ -8,8 +8,8 @@
 #include "box/breakable.h"
 #include "box/filter.h"
 #include "box/ids.h"
+#include "box/net.h"
 #include "sys/landlock.h"
-#include "sys/netns.h"
 #include "sys/proc.h"
 
 #include <fcntl.h>
@@ -27,21 +27,14 @@
 #define PR_SCHED_CORE_CREATE 1
 #endif
 
-/* Needs nothing but the user namespace, so it is done while the parent prepares the rest: making a
- * network namespace takes longer than all the others together. */
 int setup_do_net(struct setup_state *s)
 {
-	(void)s;
-	if (!control_on("net"))
-		return 0;
-	if (unshare(CLONE_NEWNET) < 0)
-		return -errno;
-	return netns_lo_up();
+	return s->setup->net_fd < 0 ? 0 : net_enter(s->setup->net_fd);
 }
 
 int setup_do_cgroup(struct setup_state *s)
 {
-	for (size_t i = 0; i < s->go.n_join; i++)
+	for (size_t i = 0; i < s->rest.n_join; i++)
 		if (write(s->join_fd[i], "0", 1) != 1)
 			return -errno;
 	return 0;
@@ -103,28 +96,18 @@ int setup_do_cgroup_ns(struct setup_state *s)
 }
 
 /*
- * A second lock behind the filter: even root of this box cannot make a namespace (FS-07). Late, because
- * a detached mount counts as one; through a descriptor from before /proc/sys became read-only.
+ * A second lock behind the filter (FS-07): no user namespace below this one. Every other kind needs
+ * CAP_SYS_ADMIN over the box, which only the root of a new user namespace could have. Late, and through
+ * a descriptor from before /proc/sys became read-only.
  */
 int setup_do_namespaces(struct setup_state *s)
 {
-	static const char *const files[] = {
-		"max_user_namespaces", "max_mnt_namespaces", "max_net_namespaces",
-		"max_pid_namespaces",  "max_ipc_namespaces", "max_uts_namespaces",
-		"max_cgroup_namespaces", "max_time_namespaces",
-	};
+	_cleanup_(fd_closep) int fd = -EBADF;
 
 	if (!control_on("max-namespaces"))
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		_cleanup_(fd_closep) int fd = openat(s->sys_user_fd, files[i], O_WRONLY | O_CLOEXEC);
-
-		if (fd < 0 && errno == ENOENT)
-			continue;
-		if (fd < 0 || write(fd, "0", 1) != 1)
-			return -errno;
-	}
-	return 0;
+	fd = openat(s->sys_user_fd, "max_user_namespaces", O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "0", 1) == 1 ? 0 : -errno;
 }
 
 /* CC-08: no other box may run on the sibling of a core that this one runs on. Only kernels built for it
@@ -177,8 +160,8 @@ int setup_do_landlock(struct setup_state *s)
 		{ "/var/tmp", LANDLOCK_CHANGE },
 		{ "/dev/shm", LANDLOCK_CHANGE },
 		{ "/dev", LANDLOCK_WRITE },
-		{ "/dev/pts", LANDLOCK_WRITE | LANDLOCK_IOCTL },
-		{ "/dev/tty", LANDLOCK_WRITE | LANDLOCK_IOCTL },
+		{ "/dev/pts", LANDLOCK_IOCTL },
+		{ "/dev/tty", LANDLOCK_IOCTL },
 		{ "/proc", LANDLOCK_WRITE },
 	};
 	int r = 0;

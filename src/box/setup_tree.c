@@ -22,7 +22,6 @@
 #include "box/devices.h"
 #include "box/ids.h"
 #include "sys/mnt.h"
-#include "sys/sock.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -209,12 +208,12 @@ int setup_do_proc_sys(struct setup_state *s)
 /* Where the host has something mounted inside a layer, the box sees an empty file or directory. */
 static int cover_hidden(struct setup_state *s)
 {
-	for (size_t i = 0; i < s->go.hidden.n; i++) {
+	for (size_t i = 0; i < s->rest.hidden.n; i++) {
 		char path[HIDDEN_PATH_MAX + 8];
 		struct stat st;
 		int r;
 
-		(void)snprintf(path, sizeof(path), "root/%s", s->go.hidden.path[i]);
+		(void)snprintf(path, sizeof(path), "root/%s", s->rest.hidden.path[i]);
 		if (fstatat(s->scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue; /* below another one that is covered already */
 		r = mnt_bind(S_ISDIR(st.st_mode) ? "mask/dir" : "mask/file", path);
@@ -241,11 +240,14 @@ int setup_do_masks(struct setup_state *s)
 			   s->scratch_fd, "mask");
 
 	for (size_t i = 0; r == 0 && control_on("masks") && i < ARRAY_SIZE(masks); i++) {
+		struct stat st;
+
+		/* What only its owner may use belongs to the host's root, who does not exist in a box. */
+		if (fstatat(s->scratch_fd, masks[i].to, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !(st.st_mode & 07))
+			continue;
 		r = mnt_bind(masks[i].from, masks[i].to);
-		if (r == -ENOENT)
-			r = 0;
-		else
-			s->report.masks++;
+		s->report.masks++;
 	}
 	return r < 0 ? r : cover_hidden(s);
 }
@@ -284,18 +286,6 @@ static int borrow_devices(struct setup_state *s)
 	return r < 0 ? r : devices_fill(s->dev_fd);
 }
 
-static int take_devices(struct setup_state *s)
-{
-	size_t n_fds = 1;
-	char word;
-	ssize_t n = sock_recv(s->sock, &word, sizeof(word), &s->dev_fd, &n_fds);
-
-	if (n <= 0 || n_fds != 1)
-		return n < 0 ? (int)n : -EPROTO;
-	s->report.features |= SETUP_HAS_OWN_DEVICES;
-	return mnt_move(s->dev_fd, s->root_fd, "dev");
-}
-
 static int clone_dev_whole(struct setup_state *s)
 {
 	_cleanup_(fd_closep) int fd = mnt_open_tree(AT_FDCWD, "/dev", OPEN_TREE_CLONE | AT_RECURSIVE);
@@ -313,7 +303,12 @@ int setup_do_dev(struct setup_state *s)
 
 	if (!control_on("dev"))
 		return clone_dev_whole(s);
-	r = s->setup->own_devices ? take_devices(s) : borrow_devices(s);
+	if (s->dev_fd >= 0) {
+		s->report.features |= SETUP_HAS_OWN_DEVICES;
+		r = mnt_move(s->dev_fd, s->root_fd, "dev");
+	} else {
+		r = borrow_devices(s);
+	}
 	if (r < 0)
 		return r;
 	pts_fd = mnt_make("devpts", pts_options, ARRAY_SIZE(pts_options),

@@ -167,6 +167,8 @@ static int read_code(const struct args *a, struct run_request *q, struct fail *f
 					"%s is a directory: name a file, and bring the directory with "
 					"--in",
 					a->file);
+		/* It kept open() from waiting for a FIFO's writer; reading may wait. */
+		(void)fcntl(fd, F_SETFL, 0);
 	}
 	r = buf_read_fd(&b, from_stdin ? 0 : fd);
 	if (r == -EFBIG)

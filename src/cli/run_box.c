@@ -74,6 +74,7 @@ static int run_step(const struct run_request *q, const struct run_step *step, st
 		.pids = step->limits.pids,
 		.cpu_milli = step->limits.cpu_milli,
 		.with_stdin = q->stdin_fd >= 0 && step == &q->run,
+		.last = step == &q->run && !q->out_dir,
 	};
 	int e_result = box_exec(b, &command, &e, fail);
 

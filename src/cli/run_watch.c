@@ -246,7 +246,7 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 	_cleanup_(fd_closep) int signal_fd = -EBADF;
 	struct watch w = {
 		.request = q, .step = step, .box = b, .exec = e, .result = r, .usage = usage,
-		.stdin_open = q->stdin_fd >= 0,
+		.stdin_open = q->stdin_fd >= 0 && step == &q->run,
 		.started_us = clock_boot_us(),
 	};
 	sigset_t set;

@@ -285,6 +285,12 @@ void cgroup_box_close(struct cgroup_box *b)
 	b->kill_fd = fd_close(b->kill_fd);
 }
 
+void cgroup_box_remove_leaves(const struct cgroup_box *b)
+{
+	for (unsigned n = 1; n <= b->n_exec; n++)
+		(void)driver(b->host)->exec_rmdir(b, n);
+}
+
 static int box_rmdir_all(const struct cgroup_box *b)
 {
 	for (unsigned n = 1; n <= b->n_exec; n++) {

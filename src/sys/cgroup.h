@@ -153,6 +153,9 @@ void cgroup_exec_close(struct cgroup_exec *e); /* descriptors only; the box remo
 /* Kills everything in the box in one operation where the kernel can (else -EOPNOTSUPP). */
 int cgroup_box_kill(const struct cgroup_box *b);
 
+/* Removes the leaves that are empty by now; the rest is for cgroup_box_remove(). */
+void cgroup_box_remove_leaves(const struct cgroup_box *b);
+
 /*
  * Removes leaves and box once they are empty, waiting up to a second for the last exits, and closes
  * b. On failure (-EBUSY: it never emptied) b stays as it is, to be tried again or closed.

@@ -39,7 +39,8 @@ struct wire_exec {
 
 #define WIRE_EXEC_ALONE 1u /* when the command ends, so does everything else in the box */
 #define WIRE_EXEC_STDIN 2u /* IN frames will follow; otherwise standard input is empty */
-#define WIRE_EXEC_FLAGS (WIRE_EXEC_ALONE | WIRE_EXEC_STDIN)
+#define WIRE_EXEC_LAST 4u  /* nothing comes after it: the agent ends with it */
+#define WIRE_EXEC_FLAGS (WIRE_EXEC_ALONE | WIRE_EXEC_STDIN | WIRE_EXEC_LAST)
 
 /* Move a file tree, as this user. The descriptor: the operation's socket. */
 struct wire_files {

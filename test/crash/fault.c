@@ -410,6 +410,8 @@ static const char *verdict(void)
 		return NULL; /* it looks for its standard descriptors: there is nowhere to say it */
 	if ((code == 125 || code == 2) && !now.out[0])
 		return one_line(now.err_text) ? NULL : "did not say in one line what is wrong";
+	if (code == 128 + SIGKILL && now.err == 0 && now.role >= 2)
+		return NULL; /* the command's own process was killed, and that is what is said */
 	if (code == 126 && now.role >= 2)
 		return NULL; /* the command could not be executed */
 	if (code != 0)
