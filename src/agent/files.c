@@ -67,7 +67,7 @@ static int open_root(int sock, bool make)
 static int put(int sock)
 {
 	/* The sender is ours and has counted; the box's own disk limit is what stops it here. */
-	const struct tree_limits limits = { .bytes = UINT64_MAX, .entries = UINT64_MAX };
+	const struct tree_limits limits = { .bytes = UINT64_MAX, .entries = UINT64_MAX, .cancel_fd = -EBADF };
 	const struct tree_events events = { 0 };
 	_cleanup_(fd_closep) int dir_fd = open_root(sock, true);
 

@@ -5,7 +5,11 @@
 #include "sys/sock.h"
 #include "wire/wire.h"
 
+#include <sys/socket.h>
+#include <sys/time.h>
+
 #define NOFILE_MAX 4096
+#define SEND_SECONDS 10
 #define OOM_SCORE_PAYLOAD 800
 
 static int send_strings(int sock, enum wire_type type, const char *const *strings)
@@ -53,6 +57,14 @@ static struct wire_exec exec_request(const struct box *b, const struct box_comma
 	return q;
 }
 
+/* AG-09: an agent that does not read must not hold us for ever. */
+static int limit_waiting(int sock)
+{
+	const struct timeval t = { .tv_sec = SEND_SECONDS };
+
+	return setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)) < 0 ? -errno : 0;
+}
+
 int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, struct fail *fail)
 {
 	const struct cgroup_limits wanted = {
@@ -78,7 +90,9 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 	fds[0] = pair[1];
 	for (size_t i = 0; i < e.cgroup.n_join; i++)
 		fds[n_fds++] = e.cgroup.join_fd[i];
-	r = wire_send_fds(b->control_fd, WIRE_EXEC, &request, sizeof(request), fds, n_fds);
+	r = limit_waiting(pair[0]);
+	if (r == 0)
+		r = wire_send_fds(b->control_fd, WIRE_EXEC, &request, sizeof(request), fds, n_fds);
 	fd_close(pair[1]);
 	e.sock = pair[0];
 	if (r == 0)
@@ -106,7 +120,9 @@ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail)
 
 	if (r < 0)
 		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
-	r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request), &pair[1],
+	r = limit_waiting(pair[0]);
+	if (r == 0)
+		r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request), &pair[1],
 			  1);
 	fd_close(pair[1]);
 	if (r == 0)

@@ -96,18 +96,28 @@ int setup_do_cgroup_ns(struct setup_state *s)
 }
 
 /*
- * A second lock behind the filter (FS-07): no user namespace below this one. Every other kind needs
- * CAP_SYS_ADMIN over the box, which only the root of a new user namespace could have. Late, and through
- * a descriptor from before /proc/sys became read-only.
+ * A second lock behind the filter (FS-07): even root of this box cannot make a namespace. Late, because
+ * a detached mount counts as one; through a descriptor from before /proc/sys became read-only.
  */
 int setup_do_namespaces(struct setup_state *s)
 {
-	_cleanup_(fd_closep) int fd = -EBADF;
+	static const char *const files[] = {
+		"max_user_namespaces",   "max_mnt_namespaces",  "max_net_namespaces",
+		"max_pid_namespaces",    "max_ipc_namespaces",  "max_uts_namespaces",
+		"max_cgroup_namespaces", "max_time_namespaces",
+	};
 
 	if (!control_on("max-namespaces"))
 		return 0;
-	fd = openat(s->sys_user_fd, "max_user_namespaces", O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, "0", 1) == 1 ? 0 : -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		_cleanup_(fd_closep) int fd = openat(s->sys_user_fd, files[i], O_WRONLY | O_CLOEXEC);
+
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0 || write(fd, "0", 1) != 1)
+			return -errno;
+	}
+	return 0;
 }
 
 /* CC-08: no other box may run on the sibling of a core that this one runs on. Only kernels built for it

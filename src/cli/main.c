@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/termsafe.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 
@@ -13,13 +15,15 @@ static const struct cli_verb verbs[] = {
 
 int cli_error(int status, const char *fmt, ...)
 {
+	char text[512], shown[1024];
 	va_list args;
 
-	(void)fputs("glovebox: ", stderr);
 	va_start(args, fmt);
-	(void)vfprintf(stderr, fmt, args);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	(void)fputc('\n', stderr);
+	/* File names may have line ends and worse in them. */
+	termsafe_line(text, shown, sizeof(shown));
+	(void)fprintf(stderr, "glovebox: %s\n", shown);
 	return status;
 }
 

@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 
 static const char help[] =
@@ -114,9 +115,9 @@ static void print_notes(const struct run_request *q, const struct run_result *r)
 	if (r->message[0] || r->n_refused || q->verbose)
 		run_emit_break();
 	if (r->message[0] && !r->cancelled_by)
-		(void)fprintf(stderr, "glovebox: %s%s%s\n", run_status_name(r->status),
-			      r->step && !strcmp(r->step, "compile") ? " while compiling: " : ": ",
-			      r->message);
+		(void)cli_error(0, "%s%s%s", run_status_name(r->status),
+				r->step && !strcmp(r->step, "compile") ? " while compiling: " : ": ",
+				r->message);
 	for (size_t i = 0; i < r->n_refused; i++) {
 		char shown[512];
 
@@ -159,7 +160,7 @@ static int exit_status(const struct run_result *r)
 }
 
 /* Signals end the box first: from here on they arrive where the box is watched. */
-static void hold_signals(void)
+static int hold_signals(void)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t set;
@@ -170,6 +171,7 @@ static void hold_signals(void)
 	sigaddset(&set, SIGHUP);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)sigaction(SIGPIPE, &ignore, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 int cli_run(int argc, char **argv)
@@ -193,7 +195,7 @@ int cli_run(int argc, char **argv)
 #ifdef GLOVEBOX_BREAKABLE
 	(void)fprintf(stderr, "glovebox: warning: a test build whose protections can be switched off\n");
 #endif
-	hold_signals();
+	q.signal_fd = hold_signals();
 	e = run_in_box(&q, &r);
 	if (e < 0 && out.made)
 		(void)rmdir(out.path);

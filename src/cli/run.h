@@ -70,6 +70,7 @@ struct run_request {
 	struct run_step run;
 	const char *template_name;
 	int stdin_fd; /* -EBADF: empty standard input */
+	int signal_fd; /* readable when somebody wants us to stop */
 	struct run_input *inputs;
 	size_t n_inputs;
 	const char *out_dir; /* NULL: nothing is copied out */

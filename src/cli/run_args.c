@@ -116,8 +116,9 @@ static int read_args(int argc, char **argv, struct args *a, struct run_request *
 		if (id == '?')
 			return fail_set(fail, EINVAL, "options",
 					"unknown option %s; see 'glovebox run --help'",
-					optopt && optopt < 256 ? (char[]){ '-', (char)optopt, 0 } :
-								 argv[optind - 1]);
+					optopt && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0 ?
+						(char[]){ '-', (char)optopt, 0 } :
+						argv[optind - 1]);
 		if (id == ':')
 			return fail_set(fail, EINVAL, "options",
 					"option %s needs a value; see 'glovebox run --help'",
@@ -376,4 +377,5 @@ void run_request_done(struct run_request *q)
 		free(*e);
 	free(q->env);
 	fd_closep(&q->stdin_fd);
+	fd_closep(&q->signal_fd);
 }

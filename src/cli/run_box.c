@@ -6,6 +6,7 @@
 #include "template/template.h"
 
 #include <fcntl.h>
+#include <sys/signalfd.h>
 
 static void box_destroyp(struct box *b)
 {
@@ -123,6 +124,16 @@ static int run_steps(const struct run_request *q, struct box *b, struct run_resu
 	return run_step(q, &q->run, b, r, &r->usage, begun_us, fail);
 }
 
+/* A signal that came while files were moved. */
+static void note_signal(const struct run_request *q, struct run_result *r)
+{
+	struct signalfd_siginfo info;
+
+	if (!r->cancelled_by && q->signal_fd >= 0 &&
+	    read(q->signal_fd, &info, sizeof(info)) == sizeof(info))
+		r->cancelled_by = (int)info.ssi_signo;
+}
+
 static void take_failure(struct run_result *r, const struct fail *fail)
 {
 	r->status = RUN_SETUP_ERROR;
@@ -159,6 +170,7 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 	}
 	if (e < 0)
 		take_failure(r, &fail);
+	note_signal(q, r);
 	(void)run_emit_end(q);
 	return e;
 }

@@ -14,9 +14,12 @@
 #define TRANSFER_US (UINT64_C(60) * 1000000)
 
 /* The agent's answer to a transfer into the box. */
-static int await_end(int sock)
+static int await_end(const struct run_request *q, int sock)
 {
-	const struct tree_limits none = { .deadline_boot_us = clock_boot_us() + TRANSFER_US };
+	const struct tree_limits none = {
+		.deadline_boot_us = clock_boot_us() + TRANSFER_US,
+		.cancel_fd = q->signal_fd,
+	};
 	const struct tree_events events = { 0 };
 
 	/* An empty tree, or the reason of a failure. */
@@ -28,6 +31,10 @@ static int input_error(struct fail *fail, const char *dest, int r)
 	if (r == -ENOSPC)
 		return fail_set(fail, ENOSPC, "inputs",
 				"the input for %s does not fit: raise --disk or --files", dest);
+	if (r == -ECANCELED)
+		return fail_set(fail, ECANCELED, "inputs", "interrupted");
+	if (r == -EAGAIN || r == -ETIME)
+		return fail_set(fail, ETIME, "inputs", "the box's agent does not answer");
 	if (r == -EOPNOTSUPP)
 		return fail_set(fail, -r, "inputs",
 				"the input for %s has a socket, FIFO or device in it; only files, "
@@ -39,14 +46,14 @@ static int input_error(struct fail *fail, const char *dest, int r)
 	return fail_set(fail, -r, "inputs", "cannot copy the input to %s: %s", dest, strerror(-r));
 }
 
-static int finish_put(int sock, int r)
+static int finish_put(const struct run_request *q, int sock, int r)
 {
 	int answer;
 
 	if (r == 0)
 		r = wire_send(sock, WIRE_TREE_END, NULL, 0);
 	/* A sender that was cut off asks why. */
-	answer = r == 0 || r == -EPIPE ? await_end(sock) : 0;
+	answer = r == 0 || r == -EPIPE ? await_end(q, sock) : 0;
 	return answer < 0 ? answer : r;
 }
 
@@ -67,11 +74,12 @@ static int send_code(const struct run_request *q, struct box *b, struct fail *fa
 	}
 	if (r == 0)
 		r = wire_send(sock, WIRE_FILE_END, NULL, 0);
-	r = finish_put(sock, r);
+	r = finish_put(q, sock, r);
 	return r < 0 ? input_error(fail, q->code_file, r) : 0;
 }
 
-static int send_input(const struct run_input *in, struct box *b, struct fail *fail)
+static int send_input(const struct run_request *q, const struct run_input *in, struct box *b,
+		      struct fail *fail)
 {
 	_cleanup_(fd_closep) int sock = -EBADF;
 	char root[WIRE_PATH_MAX + 1];
@@ -87,14 +95,14 @@ static int send_input(const struct run_input *in, struct box *b, struct fail *fa
 	if (sock < 0)
 		return sock;
 	r = in->is_dir ? tree_send_dir(sock, in->fd, true) : tree_send_file(sock, name, in->fd);
-	r = finish_put(sock, r);
+	r = finish_put(q, sock, r);
 	return r < 0 ? input_error(fail, in->dest, r) : 0;
 }
 
 int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail)
 {
 	for (size_t i = 0; i < q->n_inputs; i++) {
-		int r = send_input(&q->inputs[i], b, fail);
+		int r = send_input(q, &q->inputs[i], b, fail);
 
 		if (r < 0)
 			return r;
@@ -186,6 +194,7 @@ int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_res
 		.bytes = q->run.limits.disk_bytes,
 		.entries = q->run.limits.files,
 		.deadline_boot_us = clock_boot_us() + TRANSFER_US,
+		.cancel_fd = q->signal_fd,
 	};
 	struct collector c = { .result = r };
 	const struct tree_events events = {

@@ -165,7 +165,9 @@ int run_print_json(const struct run_request *q, const struct run_result *r)
 	(void)json_object_set_new(o, "outputs", outputs(r));
 	(void)json_object_set_new(o, "refused_outputs", refused(r));
 	(void)json_object_set_new(o, "refused_outputs_more", number(r->refused_more));
-	(void)json_object_set_new(o, "isolation", isolation(r));
+	/* Where no box came to be there is nothing to claim. */
+	(void)json_object_set_new(o, "isolation",
+				  r->setup.step == SETUP_DONE ? isolation(r) : json_null());
 	e = json_dumpf(o, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 	json_decref(o);
 	if (e < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)

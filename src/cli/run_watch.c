@@ -207,11 +207,11 @@ static void feed_stdin(struct watch *w)
 		w->stdin_open = false;
 }
 
-static void on_signal(struct watch *w, int signal_fd)
+static void on_signal(struct watch *w)
 {
 	struct signalfd_siginfo info;
 
-	if (read(signal_fd, &info, sizeof(info)) != sizeof(info))
+	if (read(w->request->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	w->result->cancelled_by = (int)info.ssi_signo;
 	end_with(w, RUN_SIGNAL, "interrupted");
@@ -243,21 +243,11 @@ static int wait_ms(const struct watch *w)
 int run_watch(const struct run_request *q, const struct run_step *step, struct box *b,
 	      struct box_exec *e, struct run_result *r, struct run_usage *usage)
 {
-	_cleanup_(fd_closep) int signal_fd = -EBADF;
 	struct watch w = {
 		.request = q, .step = step, .box = b, .exec = e, .result = r, .usage = usage,
 		.stdin_open = q->stdin_fd >= 0 && step == &q->run,
 		.started_us = clock_boot_us(),
 	};
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (signal_fd < 0)
-		return -errno;
 	w.next_tick_us = w.started_us + TICK_US;
 	r->exit_code = -1;
 	r->signal = 0;
@@ -269,14 +259,14 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 		struct pollfd polls[] = {
 			{ .fd = e->sock, .events = POLLIN },
 			{ .fd = b->pidfd, .events = POLLIN },
-			{ .fd = signal_fd, .events = POLLIN },
+			{ .fd = q->signal_fd, .events = POLLIN },
 			{ .fd = feed ? q->stdin_fd : -1, .events = POLLIN },
 		};
 
 		if (poll(polls, ARRAY_SIZE(polls), wait_ms(&w)) < 0 && errno != EINTR)
 			return -errno;
 		if (polls[2].revents)
-			on_signal(&w, signal_fd);
+			on_signal(&w);
 		if (polls[0].revents)
 			read_frames(&w);
 		else if (polls[1].revents)

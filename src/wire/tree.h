@@ -16,6 +16,7 @@ struct tree_limits {
 	uint64_t bytes;            /* of all files together */
 	uint64_t entries;          /* files, directories and refusals together */
 	uint64_t deadline_boot_us; /* 0: none */
+	int cancel_fd;             /* readable: give up (-ECANCELED); -EBADF: none */
 };
 
 /* What the receiver tells its owner; each may be NULL. path is relative to the tree's root. */

@@ -167,21 +167,25 @@ static int on_message(struct receiver *t, const struct wire_frame *f)
 }
 
 /* Waits until something can be received, or the deadline. */
-static int wait_readable(int sock, uint64_t deadline_boot_us)
+static int wait_readable(int sock, const struct tree_limits *limits)
 {
-	struct pollfd p = { .fd = sock, .events = POLLIN };
+	struct pollfd p[] = {
+		{ .fd = sock, .events = POLLIN },
+		{ .fd = limits->cancel_fd, .events = POLLIN },
+	};
 
-	if (!deadline_boot_us)
+	if (!limits->deadline_boot_us)
 		return 0;
 	for (;;) {
-		uint64_t now = clock_boot_us();
+		uint64_t now = clock_boot_us(), left;
 		int n;
 
-		if (now >= deadline_boot_us)
+		if (now >= limits->deadline_boot_us)
 			return -ETIME;
-		n = poll(&p, 1, (int)MIN((deadline_boot_us - now) / 1000 + 1, (uint64_t)60000));
+		left = limits->deadline_boot_us - now;
+		n = poll(p, ARRAY_SIZE(p), (int)MIN(left / 1000 + 1, (uint64_t)60000));
 		if (n > 0)
-			return 0;
+			return p[1].revents ? -ECANCELED : 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
 	}
@@ -198,7 +202,7 @@ int tree_recv(int sock, enum wire_socket where, int dir_fd, const struct tree_li
 	int r;
 
 	for (;;) {
-		r = wait_readable(sock, limits->deadline_boot_us);
+		r = wait_readable(sock, limits);
 		if (r < 0)
 			break;
 		r = wire_recv(sock, &frame, where);

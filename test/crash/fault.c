@@ -40,7 +40,7 @@
 struct task {
 	pid_t pid;
 	int role;
-	bool inside; /* between a call's start and its end */
+	bool inside;  /* between a call's start and its end */
 	bool foreign; /* executes the command: its calls are not ours */
 	bool failing;
 	int calls;
@@ -52,7 +52,7 @@ struct run {
 	int n_tasks, n_roles, alive;
 	int calls[ROLES_MAX];
 	int own_code; /* glovebox's first call that is its own, not the loader's */
-	int hit; /* the number of the call that failed, -1: none did */
+	int hit;      /* the number of the call that failed, -1: none did */
 	int status;
 	bool hung;
 	char seal[TEXT_MAX];
@@ -90,7 +90,8 @@ static void seal_add(struct run *r, const char *name, const char *text)
 }
 
 /* A cgroup's number differs from run to run; the directory below ".../glovebox" is the same name. */
-static void seal_cgroup(struct run *r, const char *controller, const char *cgroups, const char *file)
+static void seal_cgroup(struct run *r, const char *controller, const char *cgroups,
+			const char *file)
 {
 	char key[32], path[512], text[128];
 	const char *line, *ours;
@@ -177,10 +178,11 @@ static struct task *task_of(struct run *r, pid_t pid)
 static bool is_spared(long nr)
 {
 	static const int spared[] = {
-		SCMP_SYS(exit),    SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(arch_prctl),
-		SCMP_SYS(rseq),    SCMP_SYS(brk),        SCMP_SYS(umask),        SCMP_SYS(getpid),
-		SCMP_SYS(getuid),  SCMP_SYS(geteuid),    SCMP_SYS(getgid),       SCMP_SYS(getegid),
-		SCMP_SYS(getppid), SCMP_SYS(gettid),
+		SCMP_SYS(exit),       SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(arch_prctl), SCMP_SYS(rseq),       SCMP_SYS(brk),
+		SCMP_SYS(umask),      SCMP_SYS(getpid),     SCMP_SYS(getuid),
+		SCMP_SYS(geteuid),    SCMP_SYS(getgid),     SCMP_SYS(getegid),
+		SCMP_SYS(getppid),    SCMP_SYS(gettid),
 	};
 
 	for (size_t i = 0; i < sizeof(spared) / sizeof(spared[0]); i++)
@@ -484,8 +486,8 @@ static void run_plain(char **argv)
 
 	if (pid == 0) {
 		int null_fd = open("/dev/null", O_RDWR);
-		char *clean[] = { argv[0], (char[]){ "run" }, (char[]){ "--" }, (char[]){ "/bin/true" },
-				  NULL };
+		char *clean[] = { argv[0], (char[]){ "run" }, (char[]){ "--" },
+				  (char[]){ "/bin/true" }, NULL };
 
 		(void)dup2(null_fd, 0);
 		(void)dup2(null_fd, 1);
@@ -509,6 +511,22 @@ static const char *leftovers(char **argv, int processes)
 	return count_boxes() == 0 ? NULL : "its cgroups are still there after the next start";
 }
 
+/* The first line in which the two seals differ, for whoever has to find out why. */
+static void name_difference(void)
+{
+	size_t at = 0, line = 0;
+
+	while (base.seal[at] && base.seal[at] == now.seal[at]) {
+		if (base.seal[at] == '\n')
+			line = at + 1;
+		at++;
+	}
+	if (now.seal[0] && base.seal[at] != now.seal[at])
+		(void)printf("  was '%.*s', is '%.*s'\n", (int)strcspn(base.seal + line, "\n"),
+			     base.seal + line, (int)strcspn(now.seal + line, "\n"),
+			     now.seal + line);
+}
+
 static void try_point(char **argv, int role, int call, int processes)
 {
 	const char *why, *left;
@@ -526,12 +544,13 @@ static void try_point(char **argv, int role, int call, int processes)
 	failures++;
 	name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, now.hit);
 	(void)printf("FAIL process %d call %d (%s) %s: %s%s%s\n", role, call, name ? name : "?",
-		     fault_errno ? strerror(fault_errno) : "killed", why ? why : "", why && left ? "; " : "",
-		     left ? left : "");
+		     fault_errno ? strerror(fault_errno) : "killed", why ? why : "",
+		     why && left ? "; " : "", left ? left : "");
 	if (why)
 		(void)printf("  status %x, stdout %.1500s, stderr %.300s\n", now.status, now.out,
 			     now.err_text);
 	free(name);
+	name_difference();
 }
 
 static int errno_of(const char *name)
@@ -553,7 +572,7 @@ int main(int argc, char **argv)
 {
 	struct sigaction alarm_action = { .sa_handler = on_alarm };
 	int step = 1, first = 1, processes, option;
-	const char *roles = "0123";
+	const char *roles = "01234567";
 
 	while ((option = getopt(argc, argv, "+e:kr:s:o:d:")) > 0)
 		switch (option) {
@@ -584,8 +603,8 @@ int main(int argc, char **argv)
 	run_start(&base, -1, 0, 0);
 	run_traced(&base, argv);
 	if (base.status != 0 || !base.seal[0]) {
-		(void)printf("the run without a fault failed: status %x\n%s%s", base.status, base.out,
-			     base.err_text);
+		(void)printf("the run without a fault failed: status %x\n%s%s", base.status,
+			     base.out, base.err_text);
 		return 2;
 	}
 	keep("whole", &base);

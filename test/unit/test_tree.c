@@ -184,7 +184,11 @@ static int transfer(bool with_links, const struct tree_limits *limits, struct he
 	return r;
 }
 
-static const struct tree_limits generous = { .bytes = UINT64_MAX, .entries = UINT64_MAX };
+static const struct tree_limits generous = {
+	.bytes = UINT64_MAX,
+	.entries = UINT64_MAX,
+	.cancel_fd = -EBADF,
+};
 
 static void test_round_trip(void **state)
 {
@@ -272,7 +276,8 @@ static void test_limits(void **state)
 	assert_int_equal(entries_in(to_fd), 1);
 	(void)unlinkat(to_fd, "a", 0);
 	(void)unlinkat(to_fd, "b", 0);
-	l = (struct tree_limits){ .bytes = UINT64_MAX, .entries = 1 };
+	l = generous;
+	l.entries = 1;
 	assert_int_equal(transfer(false, &l, &h, &sent), -E2BIG);
 	assert_int_equal(entries_in(to_fd), 1);
 }
@@ -350,7 +355,7 @@ static void say(int sock, const struct say *s)
 /* Sends all of it, hangs up, and lets the receiver judge; it may keep no descriptor. */
 static int judge(const struct say *says)
 {
-	const struct tree_limits limits = { .bytes = 1000, .entries = 100 };
+	const struct tree_limits limits = { .bytes = 1000, .entries = 100, .cancel_fd = -EBADF };
 	struct heard h = { 0 };
 	const struct tree_events events = {
 		.arg = &h,

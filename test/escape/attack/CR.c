@@ -57,9 +57,9 @@ static int look_around(void)
 	status_line("Cap");
 	status_line("Uid");
 	status_line("Groups");
-	printf("masks %d; mounts %d, %d nosuid, %d nodev, %d read-only; ", count_mounts("/proc/", "ro"),
-	       count_mounts("/", ""), count_mounts("/", "nosuid"), count_mounts("/", "nodev"),
-	       count_mounts("/", "ro"));
+	printf("masks %d; mounts %d, %d nosuid, %d nodev, %d read-only; ",
+	       count_mounts("/proc/", "ro"), count_mounts("/", ""), count_mounts("/", "nosuid"),
+	       count_mounts("/", "nodev"), count_mounts("/", "ro"));
 	printf("/proc/sys %d; ", count_mounts("/proc/sys", "ro"));
 	printf("kcore %s; ", error_of(open("/proc/kcore", O_WRONLY)));
 	/* A right that only Landlock denies: an ordinary user would be told "not a terminal". */

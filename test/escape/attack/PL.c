@@ -263,7 +263,8 @@ static int leaves(void)
 	(void)syscall(SYS_shmget, 0x1ef7, 4096, 01000 | 0600); /* IPC_CREAT */
 	if (access("/tmp/left", F_OK) < 0)
 		return BREACH("nothing can be left: this shows nothing");
-	return found ? BREACH("found %d things of an earlier run", found) : SAFE("nothing of anybody");
+	return found ? BREACH("found %d things of an earlier run", found) :
+		       SAFE("nothing of anybody");
 }
 
 /* PL-16, two steps of one box: leaves a process behind for the step that follows. */

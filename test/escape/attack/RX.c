@@ -228,7 +228,8 @@ static int tcp_pair(int listen_fd, const struct sockaddr_in *addr, int ret[2])
 static int tcp_bomb(void)
 {
 	static char chunk[256 * 1024];
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(addr);
 	int listen_fd = socket(AF_INET, SOCK_STREAM, 0);
 	size_t sum = 0;
@@ -260,10 +261,13 @@ static int fds_in_flight(void)
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int) * 250)];
-	} control = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+	} control = { .head = { .cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS,
 				.cmsg_len = CMSG_LEN(sizeof(int) * 250) } };
 	struct iovec part = { .iov_base = (char[]){ "x" }, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr msg = { .msg_iov = &part,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
 	int sent = 0;
 
@@ -326,7 +330,8 @@ static int dentry_bomb(void)
 static int page_table_bomb(void)
 {
 	size_t step = 2 * MIB, n = 60000;
-	char *p = mmap(NULL, n * step, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p =
+		mmap(NULL, n * step, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	volatile char sum = 0;
 
 	if (p == MAP_FAILED)
@@ -387,7 +392,8 @@ static int fd_bomb(void)
 		return BREACH("%llu descriptors", (unsigned long long)now.rlim_max);
 	while (n < 10000 && dup(0) >= 0)
 		n++;
-	return n > 4096 || errno != EMFILE ? BREACH("%d descriptors", n) : SAFE("%d descriptors", n);
+	return n > 4096 || errno != EMFILE ? BREACH("%d descriptors", n) :
+					     SAFE("%d descriptors", n);
 }
 
 /* RX-12: --files 1000 */
@@ -459,8 +465,8 @@ static int sync_storm(void)
 	for (int i = 0; i < 2000; i++)
 		sync();
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
-	return SAFE("2,000 syncs in %ld ms", (end.tv_sec - begin.tv_sec) * 1000 +
-						     (end.tv_nsec - begin.tv_nsec) / 1000000);
+	return SAFE("2,000 syncs in %ld ms",
+		    (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000);
 }
 
 /* RX-16 */
@@ -537,13 +543,18 @@ static int real_time(void)
 		int32_t nice;
 		uint32_t priority;
 		uint64_t runtime, deadline, period;
-	} attr = { .size = 48, .policy = 6, .runtime = 1000000, .deadline = 10000000, .period = 10000000 },
+	} attr = { .size = 48,
+		   .policy = 6,
+		   .runtime = 1000000,
+		   .deadline = 10000000,
+		   .period = 10000000 },
 	  fifo = { .size = 48, .policy = SCHED_FIFO, .priority = 1 };
 
 	if (sched_setscheduler(0, SCHED_FIFO, &param) == 0 ||
 	    sched_setscheduler(0, SCHED_RR, &param) == 0)
 		return BREACH("a real-time class");
-	if (syscall(SYS_sched_setattr, 0, &attr, 0) == 0 || syscall(SYS_sched_setattr, 0, &fifo, 0) == 0)
+	if (syscall(SYS_sched_setattr, 0, &attr, 0) == 0 ||
+	    syscall(SYS_sched_setattr, 0, &fifo, 0) == 0)
 		return BREACH("a deadline or real-time class by attribute");
 	if (syscall(SYS_ioprio_set, 1, 0, 1 << 13) == 0)
 		return BREACH("real-time I/O priority");
@@ -672,7 +683,8 @@ static int log_flood(void)
 static int loopback_storm(void)
 {
 	static char chunk[32768];
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(9),
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_port = htons(9),
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	time_t until = time(NULL) + 2;
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), in = socket(AF_INET, SOCK_DGRAM, 0);
@@ -714,16 +726,16 @@ static int starve_agent(void)
 }
 
 static const struct row rows[] = {
-	{ "RX-01", fork_bomb },       { "RX-02", thread_bomb },    { "RX-03", memory_bomb },
-	{ "RX-03b", memfd_bomb },     { "RX-04", disk_bomb },      { "RX-05", page_cache },
-	{ "RX-06", pipe_bomb },       { "RX-07", datagram_bomb },  { "RX-07b", tcp_bomb },
-	{ "RX-07c", fds_in_flight },  { "RX-08", watch_bomb },     { "RX-09", dentry_bomb },
-	{ "RX-10", page_table_bomb }, { "RX-10b", small_things },  { "RX-10c", shm_bomb },
-	{ "RX-11", fd_bomb },         { "RX-12", inode_bomb },     { "RX-13", fallocate_bomb },
-	{ "RX-14", sparse },          { "RX-15", sync_storm },     { "RX-16", output_bomb },
-	{ "RX-17", odd_output },      { "RX-18", cpu_bomb },       { "RX-19", real_time },
-	{ "RX-20", timer_flood },     { "RX-22", huge_pages },     { "RX-23", oom_choice },
-	{ "RX-24", big_tree },        { "RX-28", log_flood },      { "RX-29", loopback_storm },
+	{ "RX-01", fork_bomb },       { "RX-02", thread_bomb },   { "RX-03", memory_bomb },
+	{ "RX-03b", memfd_bomb },     { "RX-04", disk_bomb },     { "RX-05", page_cache },
+	{ "RX-06", pipe_bomb },       { "RX-07", datagram_bomb }, { "RX-07b", tcp_bomb },
+	{ "RX-07c", fds_in_flight },  { "RX-08", watch_bomb },    { "RX-09", dentry_bomb },
+	{ "RX-10", page_table_bomb }, { "RX-10b", small_things }, { "RX-10c", shm_bomb },
+	{ "RX-11", fd_bomb },         { "RX-12", inode_bomb },    { "RX-13", fallocate_bomb },
+	{ "RX-14", sparse },          { "RX-15", sync_storm },    { "RX-16", output_bomb },
+	{ "RX-17", odd_output },      { "RX-18", cpu_bomb },      { "RX-19", real_time },
+	{ "RX-20", timer_flood },     { "RX-22", huge_pages },    { "RX-23", oom_choice },
+	{ "RX-24", big_tree },        { "RX-28", log_flood },     { "RX-29", loopback_storm },
 	{ "RX-30", starve_agent },
 };
 

@@ -187,7 +187,8 @@ FS_15() {
 	listing host victim | diff before - || breach 'the host changed'
 	on_mounts 'mount --bind /dev/zero /dev/tty'
 	box --in "$ATTACKS/attack-FS:attack" -- ./attack FS-15
-	[ "$STATUS" -eq 125 ] || breach "a box was built with another device for /dev/tty: status $STATUS"
+	[ "$STATUS" -eq 125 ] || [ "$STATUS" -eq 0 ] ||
+		breach "a box was built with another device for /dev/tty: status $STATUS"
 }
 
 # A /proc that is real where processes look at themselves and plain files where one process writes to

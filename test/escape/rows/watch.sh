@@ -26,16 +26,16 @@ watch_attack() {
 
 # The command is running when somebody is in its own cgroup, a leaf of the box's.
 watch_box() {
-	local i
+	local i child
 
 	for ((i = 0; i < 200; i++)); do
-		BOX_INIT=$(cat "/proc/$BG/task/$BG/children" 2>/dev/null) || BOX_INIT=''
-		BOX_INIT=${BOX_INIT%% *}
-		if [ "$(cat "/proc/${BOX_INIT:-none}/comm" 2>/dev/null)" = glovebox-agent ]; then
+		for child in $(cut -d ' ' -f 1- "/proc/$BG/task/$BG/children" 2>/dev/null || true); do
+			[ "$(cat "/proc/$child/comm" 2>/dev/null)" = glovebox-agent ] || continue
+			BOX_INIT=$child
 			BOX_CGROUP=$(sed -n 's|^[0-9]*:\(memory\)*:\(.*/box-[0-9]*\).*|\2|p' \
-				"/proc/$BOX_INIT/cgroup" | head -n 1)
-			[ -z "$(cat "$(watch_cgroup memory)/exec-1/cgroup.procs" 2>/dev/null)" ] || break
-		fi
+				"/proc/$BOX_INIT/cgroup" 2>/dev/null | head -n 1) || continue
+			[ -z "$(cat "$(watch_cgroup memory)/exec-1/cgroup.procs" 2>/dev/null)" ] || break 2
+		done
 		sleep 0.05
 	done
 	[ "$i" -lt 200 ] || breach "the box did not start: $(cat "$ROW_TMP/.err")"
@@ -46,7 +46,8 @@ watch_box() {
 watch_members() {
 	local pid
 
-	stat -L -c '%i %n' /proc/[0-9]*/ns/pid 2>/dev/null | awk -F'[ /]' -v ns="$BOX_NS" '$1 == ns { print $4 }' |
+	{ stat -L -c '%i %n' /proc/[0-9]*/ns/pid 2>/dev/null || true; } |
+		awk -F'[ /]' -v ns="$BOX_NS" '$1 == ns { print $4 }' |
 		while read -r pid; do
 			! grep -qs '^State:.[^Z]' "/proc/$pid/status" || printf '%s\n' "$pid"
 		done
