@@ -78,7 +78,7 @@ static int get(int sock)
 {
 	_cleanup_(fd_closep) int dir_fd = open_root(sock, false);
 
-	return dir_fd < 0 ? dir_fd : tree_send_dir(sock, dir_fd, false);
+	return dir_fd < 0 ? dir_fd : tree_send_dir(sock, dir_fd, NULL);
 }
 
 void agent_files_run(enum wire_type type, const struct wire_files *request, int sock)

@@ -97,7 +97,7 @@ int setup_do_cgroup_ns(struct setup_state *s)
 
 /*
  * A second lock behind the filter (FS-07): even root of this box cannot make a namespace. Late, because
- * a detached mount counts as one; through a descriptor from before /proc/sys became read-only.
+ * a detached mount counts as one, and so does the network namespace that a helper is making; through a descriptor from before /proc/sys became read-only.
  */
 int setup_do_namespaces(struct setup_state *s)
 {

@@ -26,7 +26,7 @@ static int await_end(const struct run_request *q, int sock)
 	return tree_recv(sock, WIRE_ON_FROM_OP, -EBADF, &none, &events);
 }
 
-static int input_error(struct fail *fail, const char *dest, int r)
+static int input_error(struct fail *fail, const char *dest, const struct tree_inward *inward, int r)
 {
 	if (r == -ENOSPC)
 		return fail_set(fail, ENOSPC, "inputs",
@@ -37,9 +37,9 @@ static int input_error(struct fail *fail, const char *dest, int r)
 		return fail_set(fail, ETIME, "inputs", "the box's agent does not answer");
 	if (r == -EOPNOTSUPP)
 		return fail_set(fail, -r, "inputs",
-				"the input for %s has a socket, FIFO or device in it; only files, "
-				"directories and links can be copied",
-				dest);
+				"the input for %s has '%.100s' in it: only files, directories and "
+				"links can be copied",
+				dest, inward->refused);
 	if (r == -EEXIST)
 		return fail_set(fail, EEXIST, "inputs", "%s is there already: two inputs with one name",
 				dest);
@@ -75,13 +75,14 @@ static int send_code(const struct run_request *q, struct box *b, struct fail *fa
 	if (r == 0)
 		r = wire_send(sock, WIRE_FILE_END, NULL, 0);
 	r = finish_put(q, sock, r);
-	return r < 0 ? input_error(fail, q->code_file, r) : 0;
+	return r < 0 ? input_error(fail, q->code_file, NULL, r) : 0;
 }
 
 static int send_input(const struct run_request *q, const struct run_input *in, struct box *b,
 		      struct fail *fail)
 {
 	_cleanup_(fd_closep) int sock = -EBADF;
+	struct tree_inward inward = { "" };
 	char root[WIRE_PATH_MAX + 1];
 	const char *name = strrchr(in->dest, '/') + 1;
 	int r;
@@ -94,9 +95,9 @@ static int send_input(const struct run_request *q, const struct run_input *in, s
 	sock = box_files(b, WIRE_PUT, root, fail);
 	if (sock < 0)
 		return sock;
-	r = in->is_dir ? tree_send_dir(sock, in->fd, true) : tree_send_file(sock, name, in->fd);
+	r = in->is_dir ? tree_send_dir(sock, in->fd, &inward) : tree_send_file(sock, name, in->fd);
 	r = finish_put(q, sock, r);
-	return r < 0 ? input_error(fail, in->dest, r) : 0;
+	return r < 0 ? input_error(fail, in->dest, &inward, r) : 0;
 }
 
 int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail)

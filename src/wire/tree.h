@@ -28,11 +28,14 @@ struct tree_events {
 };
 
 /*
- * Sends the contents of dir_fd (not dir_fd itself). with_links (into a box): symbolic links travel, and
- * anything else that is neither a file nor a directory is -EOPNOTSUPP; without (out of a box) all of
- * these are REFUSED by name. TREE_END is the caller's.
+ * Sends the contents of dir_fd (not dir_fd itself). Into a box (in is given): symbolic links travel, and
+ * anything else that is neither a file nor a directory is -EOPNOTSUPP, with its name in *in. Out of a
+ * box (in is NULL): all of these are REFUSED by name. TREE_END is the caller's.
  */
-_must_check_ int tree_send_dir(int sock, int dir_fd, bool with_links);
+struct tree_inward {
+	char refused[WIRE_NAME_MAX + 1];
+};
+_must_check_ int tree_send_dir(int sock, int dir_fd, struct tree_inward *in);
 
 /* Sends one open regular file under the given name. */
 _must_check_ int tree_send_file(int sock, const char *name, int fd);

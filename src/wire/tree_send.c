@@ -59,9 +59,18 @@ static int send_link(int sock, int dir_fd, const char *name)
 	return wire_send2(sock, WIRE_LINK, name, strlen(name) + 1, target, (size_t)n);
 }
 
-static int send_dir(int sock, int dir_fd, bool with_links, unsigned depth);
+/* Neither a file nor a directory nor, inward, a link. */
+static int refuse(int sock, const char *name, uint32_t type, struct tree_inward *in)
+{
+	if (!in)
+		return send_entry(sock, WIRE_REFUSED, name, 0, type);
+	(void)snprintf(in->refused, sizeof(in->refused), "%s", name);
+	return -EOPNOTSUPP;
+}
 
-static int send_name(int sock, int dir_fd, const char *name, bool with_links, unsigned depth)
+static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth);
+
+static int send_name(int sock, int dir_fd, const char *name, struct tree_inward *in, unsigned depth)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	struct stat st;
@@ -69,11 +78,10 @@ static int send_name(int sock, int dir_fd, const char *name, bool with_links, un
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (S_ISLNK(st.st_mode) && with_links)
+	if (S_ISLNK(st.st_mode) && in)
 		return send_link(sock, dir_fd, name);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return with_links ? -EOPNOTSUPP :
-				    send_entry(sock, WIRE_REFUSED, name, 0, st.st_mode & S_IFMT);
+		return refuse(sock, name, st.st_mode & S_IFMT, in);
 	if (S_ISDIR(st.st_mode) && depth >= TREE_DEPTH_MAX)
 		return -ELOOP;
 
@@ -86,10 +94,10 @@ static int send_name(int sock, int dir_fd, const char *name, bool with_links, un
 	if (S_ISREG(st.st_mode))
 		return tree_send_file(sock, name, fd);
 	if (!S_ISDIR(st.st_mode))
-		return send_entry(sock, WIRE_REFUSED, name, 0, st.st_mode & S_IFMT);
+		return refuse(sock, name, st.st_mode & S_IFMT, in);
 	r = tree_send_enter(sock, name, st.st_mode);
 	if (r == 0)
-		r = send_dir(sock, fd, with_links, depth + 1);
+		r = send_dir(sock, fd, in, depth + 1);
 	return r < 0 ? r : wire_send(sock, WIRE_DIR_END, NULL, 0);
 }
 
@@ -99,7 +107,7 @@ static void dir_closep(DIR **d)
 		(void)closedir(*d);
 }
 
-static int send_dir(int sock, int dir_fd, bool with_links, unsigned depth)
+static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth)
 {
 	_cleanup_(fd_closep) int own_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(dir_closep) DIR *dir = NULL;
@@ -120,13 +128,13 @@ static int send_dir(int sock, int dir_fd, bool with_links, unsigned depth)
 			return -errno;
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		r = send_name(sock, dirfd(dir), entry->d_name, with_links, depth);
+		r = send_name(sock, dirfd(dir), entry->d_name, in, depth);
 		if (r < 0)
 			return r;
 	}
 }
 
-int tree_send_dir(int sock, int dir_fd, bool with_links)
+int tree_send_dir(int sock, int dir_fd, struct tree_inward *in)
 {
-	return send_dir(sock, dir_fd, with_links, 0);
+	return send_dir(sock, dir_fd, in, 0);
 }

@@ -4,61 +4,30 @@
  *
  *	fault [-e ERRNO | -k] [-r ROLES] [-s STEP] [-o FIRST] [-d DIR] -- GLOVEBOX run --json … -- COMMAND
  *
- * Theory of operation. The run is traced and its processes are numbered in the order in which they appear:
- * 0 is glovebox, 1 becomes the box's pid 1 and then the agent, the others are forks of the agent. A first
- * run without a fault counts the system calls of each and remembers what COMMAND printed, the isolation
- * glovebox reported, and what the host sees of COMMAND when it starts: its credentials, limits,
- * namespaces and cgroup files. Then, for each process and each of its calls up to COMMAND's own start, a
- * run in which that call fails with ERRNO (or the process is killed there). Such a run must end, and
- * either say cleanly that it failed, or have been exactly as sealed as the first. What differs in what
- * glovebox itself reports is left in DIR for somebody else to judge. Afterwards nothing may be left.
+ * Theory of operation. The run is traced. Its processes have numbers that are the same in every run: 0 is
+ * glovebox, 9 a helper of it that stays outside, the others their pids in the box: 1 is set up and becomes
+ * the agent, what follows are forks of the agent. A first run without a fault counts the system calls of
+ * each and remembers what COMMAND printed, the isolation glovebox reported, and what the host sees of
+ * COMMAND when it starts: its credentials, limits, namespaces and cgroup files. Then, for each process and
+ * each of its calls up to COMMAND's own start, a run in which that call fails with ERRNO (or the process
+ * is killed there). Such a run must end, and either say cleanly that it failed, or have been exactly as
+ * sealed as the first. What differs in what glovebox itself reports is left in DIR for somebody else to
+ * judge. Afterwards nothing may be left.
  *
  * Meant to run in test/crash/alone: every process and every box it can see is its own.
  */
+#include "fault.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#define TASKS_MAX 16
-#define ROLES_MAX 8
-#define TIME_LIMIT_S 25
-#define TEXT_MAX 65536
-
-struct task {
-	pid_t pid;
-	int role;
-	bool inside;  /* between a call's start and its end */
-	bool foreign; /* executes the command: its calls are not ours */
-	bool failing;
-	int calls;
-};
-
-struct run {
-	int role, call, err; /* where the fault is; err 0: kill */
-	struct task task[TASKS_MAX];
-	int n_tasks, n_roles, alive;
-	int calls[ROLES_MAX];
-	int own_code; /* glovebox's first call that is its own, not the loader's */
-	int hit;      /* the number of the call that failed, -1: none did */
-	int status;
-	bool hung;
-	char seal[TEXT_MAX];
-	char out[TEXT_MAX];
-	char err_text[4096];
-};
 
 static int fault_errno = ENOMEM;
 static const char *odd_dir;
@@ -69,274 +38,6 @@ static _Noreturn void die(const char *what)
 {
 	perror(what);
 	exit(2);
-}
-
-static size_t read_path(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n > 0 ? (size_t)n : 0;
-}
-
-static void seal_add(struct run *r, const char *name, const char *text)
-{
-	size_t at = strlen(r->seal);
-
-	(void)snprintf(r->seal + at, sizeof(r->seal) - at, "%s: %s\n", name, text);
-}
-
-/* A cgroup's number differs from run to run; the directory below ".../glovebox" is the same name. */
-static void seal_cgroup(struct run *r, const char *controller, const char *cgroups,
-			const char *file)
-{
-	char key[32], path[512], text[128];
-	const char *line, *ours;
-
-	(void)snprintf(key, sizeof(key), ":%s:", controller);
-	line = strstr(cgroups, key);
-	ours = line ? strstr(line, "/glovebox/box-") : NULL;
-	if (!ours)
-		return;
-	(void)snprintf(path, sizeof(path), "/sys/fs/cgroup/%s%.*s/%s", controller,
-		       (int)strcspn(ours, "\n"), ours, file);
-	(void)read_path(path, text, sizeof(text));
-	seal_add(r, file, text);
-}
-
-static void seal_namespaces(struct run *r, pid_t pid)
-{
-	static const char *const kinds[] = { "user", "mnt", "pid",    "net",
-					     "ipc",  "uts", "cgroup", "time" };
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		char path[64];
-		struct stat box, host;
-
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kinds[i]);
-		if (stat(path, &box) < 0)
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", kinds[i]);
-		if (stat(path, &host) < 0)
-			continue;
-		seal_add(r, kinds[i], box.st_ino == host.st_ino ? "the host's" : "own");
-	}
-}
-
-/* What the host sees of the command at the moment it is executed. */
-static void seal_take(struct run *r, pid_t pid)
-{
-	static const char *const wanted[] = { "Groups:", "CapInh:", "CapPrm:",     "CapEff:",
-					      "CapBnd:", "CapAmb:", "NoNewPrivs:", "Seccomp:" };
-	char path[64], text[8192];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	(void)read_path(path, text, sizeof(text));
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		const char *line = strstr(text, wanted[i]);
-		char one[128];
-
-		if (!line)
-			continue;
-		(void)snprintf(one, sizeof(one), "%.*s", (int)strcspn(line, "\n"), line);
-		seal_add(r, "status", one);
-	}
-	(void)snprintf(path, sizeof(path), "/proc/%d/limits", pid);
-	(void)read_path(path, text, sizeof(text));
-	seal_add(r, "limits", text);
-	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-	(void)read_path(path, text, sizeof(text));
-	seal_add(r, "oom", text);
-	seal_namespaces(r, pid);
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	(void)read_path(path, text, sizeof(text));
-	seal_cgroup(r, "memory", text, "memory.limit_in_bytes");
-	seal_cgroup(r, "memory", text, "memory.memsw.limit_in_bytes");
-	seal_cgroup(r, "memory", text, "memory.swappiness");
-	seal_cgroup(r, "pids", text, "pids.max");
-	seal_cgroup(r, "cpu", text, "cpu.cfs_quota_us");
-}
-
-static struct task *task_of(struct run *r, pid_t pid)
-{
-	for (int i = 0; i < r->n_tasks; i++)
-		if (r->task[i].pid == pid)
-			return &r->task[i];
-	if (r->n_tasks >= TASKS_MAX || r->n_roles >= ROLES_MAX) {
-		(void)fprintf(stderr, "too many processes\n");
-		exit(2);
-	}
-	r->task[r->n_tasks] = (struct task){ .pid = pid, .role = r->n_roles++ };
-	r->alive++;
-	return &r->task[r->n_tasks++];
-}
-
-/* Calls that cannot fail, have no way to say so (brk returns the old end), or are the C library's end. */
-static bool is_spared(long nr)
-{
-	static const int spared[] = {
-		SCMP_SYS(exit),       SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn),
-		SCMP_SYS(arch_prctl), SCMP_SYS(rseq),       SCMP_SYS(brk),
-		SCMP_SYS(umask),      SCMP_SYS(getpid),     SCMP_SYS(getuid),
-		SCMP_SYS(geteuid),    SCMP_SYS(getgid),     SCMP_SYS(getegid),
-		SCMP_SYS(getppid),    SCMP_SYS(gettid),
-	};
-
-	for (size_t i = 0; i < sizeof(spared) / sizeof(spared[0]); i++)
-		if (nr == spared[i])
-			return true;
-	return false;
-}
-
-static void on_call(struct run *r, struct task *t)
-{
-	struct user_regs_struct regs;
-
-	t->inside = !t->inside;
-	if (ptrace(PTRACE_GETREGS, t->pid, NULL, &regs) < 0)
-		return; /* killed meanwhile */
-	if (!t->inside) {
-		if (t->failing) {
-			regs.rax = (unsigned long long)-r->err;
-			(void)ptrace(PTRACE_SETREGS, t->pid, NULL, &regs);
-		}
-		t->failing = false;
-		return;
-	}
-	if (t->foreign)
-		return;
-	t->calls++;
-	r->calls[t->role]++;
-	/* The first thing it does is to look for its standard descriptors. */
-	if (t->role == 0 && !r->own_code && regs.orig_rax == SCMP_SYS(fcntl))
-		r->own_code = t->calls;
-	if (t->role != r->role || t->calls != r->call)
-		return;
-	if (r->err == 0) {
-		r->hit = (int)regs.orig_rax;
-		(void)kill(t->pid, SIGKILL);
-	} else if (!is_spared((long)regs.orig_rax)) {
-		r->hit = (int)regs.orig_rax;
-		t->failing = true;
-		if (regs.orig_rax == SCMP_SYS(close))
-			return; /* a close that fails has closed */
-		regs.orig_rax = (unsigned long long)-1;
-		(void)ptrace(PTRACE_SETREGS, t->pid, NULL, &regs);
-	}
-}
-
-static void on_stop(struct run *r, pid_t pid, int status)
-{
-	struct task *t = task_of(r, pid);
-	int sig = WSTOPSIG(status), pass = 0;
-
-	if (sig == (SIGTRAP | 0x80)) {
-		on_call(r, t);
-	} else if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
-		/* glovebox itself and the agent are ours; what a fork of the agent executes is not. */
-		if (t->role >= 2) {
-			t->foreign = true;
-			seal_take(r, pid);
-		}
-	} else if (status >> 16 == 0 && sig != SIGSTOP && sig != SIGTRAP) {
-		pass = sig;
-	}
-	(void)ptrace(PTRACE_SYSCALL, pid, NULL, pass);
-}
-
-static volatile sig_atomic_t out_of_time;
-
-static void on_alarm(int sig)
-{
-	(void)sig;
-	out_of_time = 1;
-}
-
-static pid_t start(char **argv, int out_fd, int err_fd)
-{
-	pid_t pid = fork();
-
-	if (pid < 0)
-		die("fork");
-	if (pid == 0) {
-		int null_fd = open("/dev/null", O_RDONLY);
-
-		(void)dup2(null_fd, 0);
-		(void)dup2(out_fd, 1);
-		(void)dup2(err_fd, 2);
-		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		(void)raise(SIGSTOP);
-		execvp(argv[0], argv);
-		_exit(126);
-	}
-	return pid;
-}
-
-static void kill_tasks(struct run *r)
-{
-	for (int i = 0; i < r->n_tasks; i++)
-		if (r->task[i].pid)
-			(void)kill(r->task[i].pid, SIGKILL);
-}
-
-static void take_text(int fd, char *buf, size_t size)
-{
-	ssize_t n = pread(fd, buf, size - 1, 0);
-
-	buf[n > 0 ? n : 0] = '\0';
-	(void)close(fd);
-}
-
-static void run_traced(struct run *r, char **argv)
-{
-	int out_fd = memfd_create("out", MFD_CLOEXEC), err_fd = memfd_create("err", MFD_CLOEXEC);
-	pid_t first = start(argv, out_fd, err_fd);
-	int status;
-
-	if (waitpid(first, &status, __WALL) != first || !WIFSTOPPED(status))
-		die("waitpid");
-	(void)ptrace(PTRACE_SETOPTIONS, first, NULL,
-		     PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-			     PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
-	(void)task_of(r, first);
-	(void)ptrace(PTRACE_SYSCALL, first, NULL, 0);
-	out_of_time = 0;
-	(void)alarm(TIME_LIMIT_S);
-	while (r->alive > 0) {
-		pid_t pid = waitpid(-1, &status, __WALL);
-
-		if (pid < 0 && errno == EINTR && out_of_time && !r->hung) {
-			r->hung = true;
-			kill_tasks(r);
-			(void)alarm(TIME_LIMIT_S);
-			continue;
-		}
-		if (pid < 0)
-			break;
-		if (WIFSTOPPED(status)) {
-			on_stop(r, pid, status);
-			continue;
-		}
-		if (pid == first)
-			r->status = status;
-		task_of(r, pid)->pid = 0;
-		r->alive--;
-	}
-	(void)alarm(0);
-	take_text(out_fd, r->out, sizeof(r->out));
-	take_text(err_fd, r->err_text, sizeof(r->err_text));
-}
-
-static void run_start(struct run *r, int role, int call, int err)
-{
-	memset(r, 0, sizeof(*r));
-	r->role = role;
-	r->call = call;
-	r->err = err;
-	r->hit = -1;
 }
 
 /* "key": up to the end of the line, or of the whole object for the last one. */
@@ -570,9 +271,8 @@ static int errno_of(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct sigaction alarm_action = { .sa_handler = on_alarm };
 	int step = 1, first = 1, processes, option;
-	const char *roles = "01234567";
+	const char *roles = "0123456789";
 
 	while ((option = getopt(argc, argv, "+e:kr:s:o:d:")) > 0)
 		switch (option) {
@@ -599,7 +299,6 @@ int main(int argc, char **argv)
 		}
 	argv += optind;
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	(void)sigaction(SIGALRM, &alarm_action, NULL);
 	run_start(&base, -1, 0, 0);
 	run_traced(&base, argv);
 	if (base.status != 0 || !base.seal[0]) {
@@ -611,7 +310,7 @@ int main(int argc, char **argv)
 	processes = count_processes();
 	for (const char *c = roles; *c; c++)
 		for (int role = *c - '0', call = first + (role == 0 ? base.own_code - 1 : 0);
-		     role < base.n_roles && call <= base.calls[role]; call += step)
+		     call <= base.calls[role]; call += step)
 			try_point(argv, role, call, processes);
 	(void)printf("%d points, %d failed, %d left cgroups to the next start\n", points, failures,
 		     left_behind);

@@ -150,8 +150,9 @@ struct sender {
 static void *send_tree(void *arg)
 {
 	struct sender *s = arg;
+	struct tree_inward in = { "" };
 
-	s->result = tree_send_dir(s->sock, from_fd, s->with_links);
+	s->result = tree_send_dir(s->sock, from_fd, s->with_links ? &in : NULL);
 	if (s->result == 0)
 		s->result = wire_send(s->sock, WIRE_TREE_END, NULL, 0);
 	(void)shutdown(s->sock, SHUT_WR);
