@@ -38,8 +38,8 @@ static int open_path(char *path, bool make)
 			return dir_fd;
 		if (!wire_name_ok((const unsigned char *)name, strlen(name)))
 			return -EINVAL;
-		if (make && mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST &&
-		    errno != EACCES && errno != EROFS)
+		if (make && mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST && errno != EACCES &&
+		    errno != EROFS)
 			return -errno;
 		next = open_dir(dir_fd, name);
 		fd_close(dir_fd);
@@ -67,7 +67,9 @@ static int open_root(int sock, bool make)
 static int put(int sock)
 {
 	/* The sender is ours and has counted; the box's own disk limit is what stops it here. */
-	const struct tree_limits limits = { .bytes = UINT64_MAX, .entries = UINT64_MAX, .cancel_fd = -EBADF };
+	const struct tree_limits limits = { .bytes = UINT64_MAX,
+					    .entries = UINT64_MAX,
+					    .cancel_fd = -EBADF };
 	const struct tree_events events = { 0 };
 	_cleanup_(fd_closep) int dir_fd = open_root(sock, true);
 

@@ -30,8 +30,8 @@ struct op {
 	int err_fd;
 	int status_fd;
 	bool in_end;
-	size_t in_at, in_len;     /* bytes of in_data still to write to the command */
-	enum wire_type out_type;  /* what waits to be sent to the host */
+	size_t in_at, in_len;    /* bytes of in_data still to write to the command */
+	enum wire_type out_type; /* what waits to be sent to the host */
 	size_t out_len;
 	unsigned char in_data[WIRE_DATA_MAX];
 	unsigned char out_data[WIRE_DATA_MAX];
@@ -255,8 +255,11 @@ static int user_pipe(uint32_t uid, uint32_t gid, int ret[2])
 int agent_exec(const struct wire_exec *request, int sock, const int *join_fds, size_t n_join)
 {
 	struct agent_child c = {
-		.request = *request, .sock = sock, .in_fd = -EBADF,
-		.join_fds = join_fds, .n_join = n_join,
+		.request = *request,
+		.sock = sock,
+		.in_fd = -EBADF,
+		.join_fds = join_fds,
+		.n_join = n_join,
 	};
 	int in[2] = { -EBADF, -EBADF }, out[2] = { -EBADF, -EBADF }, err[2] = { -EBADF, -EBADF },
 	    status[2] = { -EBADF, -EBADF };
@@ -322,8 +325,7 @@ static void op_prepare(const struct op *op, struct pollfd *p)
 	bool reads_host = op->started && !op->in_len && !op->in_end;
 
 	p[WAIT_SOCK].fd = op->started ? op->sock : -1;
-	p[WAIT_SOCK].events =
-		(short)((op->out_len ? POLLOUT : 0) | (reads_host ? POLLIN : 0));
+	p[WAIT_SOCK].events = (short)((op->out_len ? POLLOUT : 0) | (reads_host ? POLLIN : 0));
 	p[WAIT_IN].fd = op->in_len ? op->in_fd : -1;
 	p[WAIT_IN].events = POLLOUT;
 	p[WAIT_OUT].fd = op->out_len ? -1 : op->out_fd;

@@ -11,7 +11,10 @@ struct buf {
 	size_t max;
 };
 
-#define BUF_INIT(maximum) { .max = (maximum) }
+#define BUF_INIT(maximum)                                                                          \
+	{                                                                                          \
+		.max = (maximum)                                                                   \
+	}
 
 void buf_done(struct buf *b);
 

@@ -105,7 +105,7 @@ static int send_go(struct box *b, const struct setup *s, int userns_fd, struct f
 		go.n_layers = r < 0 ? 0 : (uint32_t)s->n_layers;
 	}
 	r = sock_send(b->setup_fd, &part, 1, layers, go.n_layers);
-	for (size_t i = 0; i < go.n_layers; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
 		fd_close(layers[i]);
 	return r < 0 ? fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r)) : 0;
 }
@@ -116,8 +116,9 @@ static int send_rest(struct box *b, const struct setup *s, struct fail *fail)
 	struct setup_rest rest = { .n_join = (uint32_t)b->cgroup.n_join };
 	struct iovec part = { .iov_base = &rest };
 	int fds[SOCK_FDS_MAX];
-	int r = control_on("hidden-mounts") ? hidden_find(s->layer_path, s->n_layers, &rest.hidden) :
-					      0;
+	int r = control_on("hidden-mounts") ?
+			hidden_find(s->layer_path, s->n_layers, &rest.hidden) :
+			0;
 
 	if (r < 0)
 		return fail_set(fail, -r, "layers", "too many mounts inside the template: %s",
@@ -133,8 +134,9 @@ static int send_rest(struct box *b, const struct setup *s, struct fail *fail)
 	part.iov_len = offsetof(struct setup_rest, hidden.path) + rest.hidden.n * HIDDEN_PATH_MAX;
 	r = sock_send(b->setup_fd, &part, 1, fds, rest.n_join + rest.n_devices);
 	/* If the child is gone, its own report is the better reason. */
-	return r < 0 && r != -EPIPE ? fail_set(fail, -r, "start", "the box died: %s", strerror(-r)) :
-				      0;
+	return r < 0 && r != -EPIPE ?
+		       fail_set(fail, -r, "start", "the box died: %s", strerror(-r)) :
+		       0;
 }
 
 /* The parent's half of the set-up. First what the child waits for, then what it needs later on. */
@@ -244,9 +246,9 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 	b->control_fd = take_fd(&p.control[0]);
 	b->setup_fd = take_fd(&p.setup[0]);
 	if (b->pid < 0)
-		r = fail_set(fail, -b->pid, "clone3", "cannot make namespaces: %s%s",
-			     strerror(-b->pid),
-			     b->pid == -EPERM || b->pid == -ENOSPC ? " (see 'glovebox doctor')" : "");
+		r = fail_set(
+			fail, -b->pid, "clone3", "cannot make namespaces: %s%s", strerror(-b->pid),
+			b->pid == -EPERM || b->pid == -ENOSPC ? " (see 'glovebox doctor')" : "");
 	else
 		r = guide_child(b, s, p.net[0], fail);
 	pairs_close(&p, 0);
@@ -275,8 +277,8 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 	       struct box *ret, struct fail *fail)
 {
 	const struct cgroup_limits wanted = {
-		.memory_bytes = box_memory_cap(limits->memory_bytes, limits->disk_bytes) +
-				AGENT_MEMORY,
+		.memory_bytes =
+			box_memory_cap(limits->memory_bytes, limits->disk_bytes) + AGENT_MEMORY,
 		.pids = limits->pids + AGENT_PIDS,
 	};
 	const struct cgroup_limits cap = box_enforced(&h->cgroups, &wanted);

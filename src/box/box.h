@@ -37,16 +37,19 @@ struct box {
 	struct cgroup_box cgroup;
 	pid_t pid; /* of the agent; valid until box_destroy() reaps it */
 	int pidfd;
-	pid_t net_pid;  /* the helper that makes the network namespace, until box_await() */
+	pid_t net_pid; /* the helper that makes the network namespace, until box_await() */
 	int control_fd;
-	int setup_fd;   /* where the set-up reports, until box_await() */
+	int setup_fd; /* where the set-up reports, until box_await() */
 	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */
 	uint64_t disk_bytes;
 	bool idmapped;
 	struct setup_report report;
 };
 
-#define BOX_HOST_INIT { .ids = IDS_HOST_INIT, .agent_fd = -EBADF }
+#define BOX_HOST_INIT                                                                              \
+	{                                                                                          \
+		.ids = IDS_HOST_INIT, .agent_fd = -EBADF                                           \
+	}
 #define BOX_INIT                                                                                   \
 	{                                                                                          \
 		.ids = IDS_INIT, .cgroup = CGROUP_BOX_INIT, .pidfd = -EBADF, .control_fd = -EBADF, \
@@ -88,7 +91,10 @@ struct box_exec {
 	struct cgroup_exec cgroup;
 };
 
-#define BOX_EXEC_INIT { .sock = -EBADF, .cgroup = CGROUP_EXEC_INIT }
+#define BOX_EXEC_INIT                                                                              \
+	{                                                                                          \
+		.sock = -EBADF, .cgroup = CGROUP_EXEC_INIT                                         \
+	}
 
 _must_check_ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret,
 			  struct fail *fail);

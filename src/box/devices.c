@@ -43,9 +43,8 @@ int devices_make(uint32_t uid, uint32_t gid)
 {
 	char uid_text[12], gid_text[12];
 	const struct mnt_option options[] = {
-		{ "size", "16k" },     { "nr_inodes", "32" },
-		{ "mode", "0755" },    { "uid", uid_text },
-		{ "gid", gid_text },
+		{ "size", "16k" },   { "nr_inodes", "32" }, { "mode", "0755" },
+		{ "uid", uid_text }, { "gid", gid_text },
 	};
 	_cleanup_(fd_closep) int fd = -EBADF;
 	mode_t mask;

@@ -99,9 +99,10 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 		r = send_command(e.sock, c);
 	if (r < 0) {
 		box_exec_close(&e);
-		return fail_set(fail, -r, "agent", r == -EMSGSIZE ?
-			"an argument or variable is larger than 64 KiB" :
-			"the box's agent does not answer (%s)", strerror(-r));
+		return fail_set(fail, -r, "agent",
+				r == -EMSGSIZE ? "an argument or variable is larger than 64 KiB" :
+						 "the box's agent does not answer (%s)",
+				strerror(-r));
 	}
 	*ret = e;
 	return 0;
@@ -122,8 +123,8 @@ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail)
 		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
 	r = limit_waiting(pair[0]);
 	if (r == 0)
-		r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request), &pair[1],
-			  1);
+		r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request),
+				  &pair[1], 1);
 	fd_close(pair[1]);
 	if (r == 0)
 		r = wire_send(pair[0], WIRE_ROOT, root, strlen(root));

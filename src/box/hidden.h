@@ -12,7 +12,9 @@
 
 struct hidden {
 	size_t n;
-	char path[HIDDEN_MAX][HIDDEN_PATH_MAX]; /* in the box; the second layer is /usr, without the leading slash */
+	char path
+		[HIDDEN_MAX]
+		[HIDDEN_PATH_MAX]; /* in the box; the second layer is /usr, without the leading slash */
 };
 
 /* Looks for them in this process's mount namespace. -E2BIG, -ENAMETOOLONG when there are too many or

@@ -34,7 +34,8 @@ static int make_agent(void)
 	_cleanup_(buf_done) struct buf other = BUF_INIT(16 << 20);
 
 	if (getenv("GLOVEBOX_AGENT")) {
-		_cleanup_(fd_closep) int file = open(getenv("GLOVEBOX_AGENT"), O_RDONLY | O_CLOEXEC);
+		_cleanup_(fd_closep) int file =
+			open(getenv("GLOVEBOX_AGENT"), O_RDONLY | O_CLOEXEC);
 
 		if (file < 0 || buf_read_fd(&other, file) < 0)
 			return -ENOENT;
@@ -49,7 +50,8 @@ static int make_agent(void)
 		return -errno;
 	if (write(fd, image, size) != (ssize_t)size)
 		return -EIO;
-	if (control_on("seal") && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
+	if (control_on("seal") && fcntl(fd, F_ADD_SEALS, seals | F_SEAL_EXEC) < 0 &&
+	    fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return -errno;
 	return take_fd(&fd);
 }
@@ -98,8 +100,8 @@ int box_host_open(struct box_host *ret, struct fail *fail)
 	if (h.agent_fd < 0) {
 		r = h.agent_fd;
 		box_host_close(&h);
-		return fail_set(fail, -r, "agent",
-				"cannot make the agent's memory file: %s%s", strerror(-r),
+		return fail_set(fail, -r, "agent", "cannot make the agent's memory file: %s%s",
+				strerror(-r),
 				r == -EACCES ? " (sysctl vm.memfd_noexec forbids it)" : "");
 	}
 	remove_leftovers(&h);

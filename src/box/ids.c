@@ -31,7 +31,8 @@ static int open_run_dir(struct fail *fail)
 
 	if (geteuid() == 0)
 		(void)snprintf(path, sizeof(path), "/run/glovebox");
-	else if (runtime && runtime[0] == '/' && access(runtime, W_OK) == 0 && strlen(runtime) < 200)
+	else if (runtime && runtime[0] == '/' && access(runtime, W_OK) == 0 &&
+		 strlen(runtime) < 200)
 		(void)snprintf(path, sizeof(path), "%s/glovebox", runtime);
 	else
 		(void)snprintf(path, sizeof(path), "/tmp/glovebox-%u", geteuid());
@@ -148,7 +149,9 @@ int ids_take(struct ids_host *h, struct ids *ret, struct fail *fail)
 		return fail_set(fail, -fd, "user ids", "cannot lock a range of user ids: %s",
 				strerror(-fd));
 	*ret = (struct ids){
-		.kind = h->kind, .number = number, .lock_fd = fd,
+		.kind = h->kind,
+		.number = number,
+		.lock_fd = fd,
 		.uid_base = !control_on("uid-ranges") ? 0 :
 			    h->kind == IDS_SINGLE     ? geteuid() :
 							h->uid_base + number * size,

@@ -32,8 +32,14 @@ struct ids {
 	uint32_t gid_base;
 };
 
-#define IDS_HOST_INIT { .slots = SLOTS_INIT }
-#define IDS_INIT { .lock_fd = -EBADF }
+#define IDS_HOST_INIT                                                                              \
+	{                                                                                          \
+		.slots = SLOTS_INIT                                                                \
+	}
+#define IDS_INIT                                                                                   \
+	{                                                                                          \
+		.lock_fd = -EBADF                                                                  \
+	}
 
 /* Finds out what this user may map and opens the lock file. */
 _must_check_ int ids_host_open(struct ids_host *ret, struct fail *fail);

@@ -92,9 +92,13 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_EXEC] = step_exec,
 	};
 	struct setup_state s = {
-		.setup = setup, .sock = sock,
-		.layer_fd = { -EBADF, -EBADF }, .scratch_fd = -EBADF,
-		.root_fd = -EBADF, .proc_fd = -EBADF, .dev_fd = -EBADF,
+		.setup = setup,
+		.sock = sock,
+		.layer_fd = { -EBADF, -EBADF },
+		.scratch_fd = -EBADF,
+		.root_fd = -EBADF,
+		.proc_fd = -EBADF,
+		.dev_fd = -EBADF,
 	};
 
 	(void)umask(0);

@@ -110,7 +110,8 @@ int setup_do_namespaces(struct setup_state *s)
 	if (!control_on("max-namespaces"))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		_cleanup_(fd_closep) int fd = openat(s->sys_user_fd, files[i], O_WRONLY | O_CLOEXEC);
+		_cleanup_(fd_closep) int fd =
+			openat(s->sys_user_fd, files[i], O_WRONLY | O_CLOEXEC);
 
 		if (fd < 0 && errno == ENOENT)
 			continue;
@@ -164,14 +165,10 @@ int setup_do_stdio(struct setup_state *s)
 int setup_do_landlock(struct setup_state *s)
 {
 	static const struct landlock_path paths[] = {
-		{ "/", LANDLOCK_READ },
-		{ "/home/user", LANDLOCK_CHANGE },
-		{ "/tmp", LANDLOCK_CHANGE },
-		{ "/var/tmp", LANDLOCK_CHANGE },
-		{ "/dev/shm", LANDLOCK_CHANGE },
-		{ "/dev", LANDLOCK_WRITE },
-		{ "/dev/pts", LANDLOCK_IOCTL },
-		{ "/dev/tty", LANDLOCK_IOCTL },
+		{ "/", LANDLOCK_READ },          { "/home/user", LANDLOCK_CHANGE },
+		{ "/tmp", LANDLOCK_CHANGE },     { "/var/tmp", LANDLOCK_CHANGE },
+		{ "/dev/shm", LANDLOCK_CHANGE }, { "/dev", LANDLOCK_WRITE },
+		{ "/dev/pts", LANDLOCK_IOCTL },  { "/dev/tty", LANDLOCK_IOCTL },
 		{ "/proc", LANDLOCK_WRITE },
 	};
 	int r = 0;
@@ -216,4 +213,3 @@ int setup_do_seccomp(struct setup_state *s)
 		s->report.features |= SETUP_HAS_SECCOMP;
 	return r == -ECANCELED ? 0 : r;
 }
-

@@ -73,9 +73,9 @@ int setup_do_layers(struct setup_state *s)
 		return 0;
 	}
 	for (size_t i = 0; i < s->setup->n_layers; i++) {
-		s->layer_fd[i] = clone_mount(AT_FDCWD, s->setup->layer_path[i],
-					     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-						     MOUNT_ATTR_NODEV);
+		s->layer_fd[i] =
+			clone_mount(AT_FDCWD, s->setup->layer_path[i],
+				    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 		if (s->layer_fd[i] < 0)
 			return s->layer_fd[i];
 	}
@@ -108,7 +108,7 @@ int setup_do_scratch(struct setup_state *s)
 		(void)snprintf(inodes, sizeof(inodes), "%llu",
 			       (unsigned long long)s->setup->files_max + OWN_INODES);
 	s->scratch_fd = mnt_make("tmpfs", options, ARRAY_SIZE(options),
-				   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+				 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (s->scratch_fd < 0)
 		return s->scratch_fd;
 	/* Overlay layers must be attached somewhere. /usr exists on every machine, our view of it is
@@ -122,14 +122,13 @@ int setup_do_upper(struct setup_state *s)
 		const char *path;
 		mode_t mode;
 	} dirs[] = {
-		{ "low0", 0755 },      { "low1", 0755 },      { "up", 0755 },
-		{ "work", 0755 },      { "usr-up", 0755 },    { "usr-work", 0755 },
-		{ "root", 0755 },      { "dev", 0755 },       { "shm", 01777 },
-		{ "mask", 0755 },      { "mask/dir", 0555 },  { "up/dev", 0755 },
-		{ "up/proc", 0555 },
-		{ "up/sys", 0555 },    { "up/tmp", 01777 },   { "up/run", 0755 },
-		{ "up/var", 0755 },    { "up/var/tmp", 01777 }, { "up/home", 0755 },
-		{ "up/home/user", 0755 },
+		{ "low0", 0755 },    { "low1", 0755 },         { "up", 0755 },
+		{ "work", 0755 },    { "usr-up", 0755 },       { "usr-work", 0755 },
+		{ "root", 0755 },    { "dev", 0755 },          { "shm", 01777 },
+		{ "mask", 0755 },    { "mask/dir", 0555 },     { "up/dev", 0755 },
+		{ "up/proc", 0555 }, { "up/sys", 0555 },       { "up/tmp", 01777 },
+		{ "up/run", 0755 },  { "up/var", 0755 },       { "up/var/tmp", 01777 },
+		{ "up/home", 0755 }, { "up/home/user", 0755 },
 	};
 	int r = fchdir(s->scratch_fd) < 0 ? -errno : 0;
 
@@ -151,8 +150,8 @@ int setup_do_upper(struct setup_state *s)
 static int overlay(const char *lower, const char *upper, const char *work)
 {
 	const struct mnt_option options[] = {
-		{ "lowerdir", lower },   { "upperdir", upper }, { "workdir", work },
-		{ "userxattr", NULL },   { "volatile", NULL },  { "index", "off" },
+		{ "lowerdir", lower }, { "upperdir", upper }, { "workdir", work },
+		{ "userxattr", NULL }, { "volatile", NULL },  { "index", "off" },
 	};
 
 	return mnt_make("overlay", options, ARRAY_SIZE(options),
@@ -184,7 +183,7 @@ int setup_do_proc(struct setup_state *s)
 	const struct mnt_option options[] = { { "hidepid", "invisible" } };
 
 	s->proc_fd = mnt_make("proc", options, control_on("hidepid") ? 1 : 0,
-				MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+			      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (s->proc_fd < 0)
 		return s->proc_fd;
 	s->sys_user_fd = openat(s->proc_fd, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -267,7 +266,8 @@ static int bind_device(struct setup_state *s, const struct device *d)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (control_on("device-check") && (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major_number, d->minor_number)))
+	if (control_on("device-check") &&
+	    (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major_number, d->minor_number)))
 		return -ENODEV;
 	r = make_file(s->dev_fd, d->name, 0666, "");
 	return r < 0 ? r : mnt_move(fd, s->dev_fd, d->name);
@@ -288,7 +288,8 @@ static int borrow_devices(struct setup_state *s)
 
 static int clone_dev_whole(struct setup_state *s)
 {
-	_cleanup_(fd_closep) int fd = mnt_open_tree(AT_FDCWD, "/dev", OPEN_TREE_CLONE | AT_RECURSIVE);
+	_cleanup_(fd_closep) int fd =
+		mnt_open_tree(AT_FDCWD, "/dev", OPEN_TREE_CLONE | AT_RECURSIVE);
 
 	return fd < 0 ? fd : mnt_move(fd, s->root_fd, "dev");
 }
@@ -296,7 +297,9 @@ static int clone_dev_whole(struct setup_state *s)
 int setup_do_dev(struct setup_state *s)
 {
 	const struct mnt_option pts_options[] = {
-		{ "ptmxmode", "0666" }, { "mode", "0620" }, { "max", control_on("pty-max") ? "64" : "4096" },
+		{ "ptmxmode", "0666" },
+		{ "mode", "0620" },
+		{ "max", control_on("pty-max") ? "64" : "4096" },
 	};
 	_cleanup_(fd_closep) int pts_fd = -EBADF;
 	int r;
@@ -316,8 +319,9 @@ int setup_do_dev(struct setup_state *s)
 	if (pts_fd < 0)
 		return pts_fd;
 	r = mnt_move(pts_fd, s->dev_fd, "pts");
-	return r < 0 ? r : clone_onto(s->scratch_fd, "shm", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-				      s->dev_fd, "shm");
+	return r < 0 ? r :
+		       clone_onto(s->scratch_fd, "shm", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				  s->dev_fd, "shm");
 }
 
 int setup_do_pivot(struct setup_state *s)
@@ -333,4 +337,3 @@ int setup_do_pivot(struct setup_state *s)
 		r = -errno;
 	return r;
 }
-

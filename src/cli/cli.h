@@ -7,8 +7,8 @@
 /* Exit statuses that are ours; everything else is the program's own. */
 enum {
 	CLI_OK = 0,
-	CLI_USAGE = 2,    /* what was asked for makes no sense; nothing was created */
-	CLI_TIME = 124,   /* wall clock or CPU time */
+	CLI_USAGE = 2,     /* what was asked for makes no sense; nothing was created */
+	CLI_TIME = 124,    /* wall clock or CPU time */
 	CLI_FAILURE = 125, /* we failed */
 	CLI_CANNOT_EXECUTE = 126,
 	CLI_NOT_FOUND = 127,

@@ -29,12 +29,14 @@ int cli_error(int status, const char *fmt, ...)
 
 static int print_help(FILE *to)
 {
-	(void)fputs("Usage: glovebox VERB [OPTION]…\n\nRuns code that nobody trusts in a sealed box.\n\n",
-		    to);
+	(void)fputs(
+		"Usage: glovebox VERB [OPTION]…\n\nRuns code that nobody trusts in a sealed box.\n\n",
+		to);
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void)fprintf(to, "  %-10s  %s\n", verbs[i].name, verbs[i].summary);
-	(void)fputs("\n'glovebox VERB --help' tells more. Try: glovebox run -l python -c 'print(6 * 7)'\n",
-		    to);
+	(void)fputs(
+		"\n'glovebox VERB --help' tells more. Try: glovebox run -l python -c 'print(6 * 7)'\n",
+		to);
 	return ferror(to) ? CLI_FAILURE : CLI_OK;
 }
 

@@ -97,8 +97,7 @@ static void print_usage(const struct run_request *q, const struct run_result *r)
 		      "glovebox: %s after %.1f ms (box ready in %.1f ms): CPU %.1f ms, memory "
 		      "%.1f MiB, %llu processes at most\n",
 		      run_status_name(r->status), (double)u->wall_us / 1e3,
-		      (double)r->setup_us / 1e3,
-		      (double)(u->cpu_user_us + u->cpu_system_us) / 1e3,
+		      (double)r->setup_us / 1e3, (double)(u->cpu_user_us + u->cpu_system_us) / 1e3,
 		      (double)u->memory_peak / 1048576.0, (unsigned long long)u->processes_peak);
 	(void)fprintf(stderr,
 		      "glovebox: template %s, user ids %s, cgroups %s, Landlock ABI %d, %u masks, "
@@ -116,14 +115,16 @@ static void print_notes(const struct run_request *q, const struct run_result *r)
 		run_emit_break();
 	if (r->message[0] && !r->cancelled_by)
 		(void)cli_error(0, "%s%s%s", run_status_name(r->status),
-				r->step && !strcmp(r->step, "compile") ? " while compiling: " : ": ",
+				r->step && !strcmp(r->step, "compile") ? " while compiling: " :
+									 ": ",
 				r->message);
 	for (size_t i = 0; i < r->n_refused; i++) {
 		char shown[512];
 
 		/* A name is the box's words: it goes to the terminal defused, on one line. */
 		termsafe_line(r->refused[i].path, shown, sizeof(shown));
-		(void)fprintf(stderr, "glovebox: not copied out, not a file or directory: %s\n", shown);
+		(void)fprintf(stderr, "glovebox: not copied out, not a file or directory: %s\n",
+			      shown);
 	}
 	if (r->refused_more)
 		(void)fprintf(stderr, "glovebox: and %zu more of them\n", r->refused_more);
@@ -178,7 +179,8 @@ int cli_run(int argc, char **argv)
 {
 	_cleanup_(run_request_done) struct run_request q = RUN_REQUEST_INIT;
 	_cleanup_(run_result_done) struct run_result r = {
-		.out = BUF_INIT(SIZE_MAX / 8), .err = BUF_INIT(SIZE_MAX / 8),
+		.out = BUF_INIT(SIZE_MAX / 8),
+		.err = BUF_INIT(SIZE_MAX / 8),
 	};
 	struct out_dir out = { 0 };
 	struct fail fail = { 0 };
@@ -193,7 +195,8 @@ int cli_run(int argc, char **argv)
 	if (e < 0)
 		return cli_error(CLI_USAGE, "%s", fail.msg);
 #ifdef GLOVEBOX_BREAKABLE
-	(void)fprintf(stderr, "glovebox: warning: a test build whose protections can be switched off\n");
+	(void)fprintf(stderr,
+		      "glovebox: warning: a test build whose protections can be switched off\n");
 #endif
 	q.signal_fd = hold_signals();
 	e = run_in_box(&q, &r);

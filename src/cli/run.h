@@ -56,7 +56,7 @@ struct run_step {
 };
 
 struct run_input {
-	int fd;     /* opened while the request was checked, so what was checked is what is sent */
+	int fd; /* opened while the request was checked, so what was checked is what is sent */
 	bool is_dir;
 	char *dest; /* absolute path in the box */
 };
@@ -69,14 +69,14 @@ struct run_request {
 	struct run_step compile;
 	struct run_step run;
 	const char *template_name;
-	int stdin_fd; /* -EBADF: empty standard input */
+	int stdin_fd;  /* -EBADF: empty standard input */
 	int signal_fd; /* readable when somebody wants us to stop */
 	struct run_input *inputs;
 	size_t n_inputs;
 	const char *out_dir; /* NULL: nothing is copied out */
 	char **env;          /* "NAME=value", NULL-terminated */
 	bool json;
-	bool raw;     /* do not defuse control characters on a terminal */
+	bool raw; /* do not defuse control characters on a terminal */
 	int verbose;
 };
 

@@ -96,7 +96,8 @@ static int read_option(int id, struct args *a, struct run_request *q, struct fai
 }
 
 /* Splits the command line into options, FILE, and the command behind --. */
-static int read_args(int argc, char **argv, struct args *a, struct run_request *q, struct fail *fail)
+static int read_args(int argc, char **argv, struct args *a, struct run_request *q,
+		     struct fail *fail)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--") == 0) {
@@ -116,7 +117,8 @@ static int read_args(int argc, char **argv, struct args *a, struct run_request *
 		if (id == '?')
 			return fail_set(fail, EINVAL, "options",
 					"unknown option %s; see 'glovebox run --help'",
-					optopt && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0 ?
+					optopt && optopt < 256 &&
+							strncmp(argv[optind - 1], "--", 2) != 0 ?
 						(char[]){ '-', (char)optopt, 0 } :
 						argv[optind - 1]);
 		if (id == ':')
@@ -133,11 +135,12 @@ static int read_args(int argc, char **argv, struct args *a, struct run_request *
 		return fail_set(fail, EINVAL, "options",
 				"unexpected '%s': one FILE, or a command behind --", argv[optind]);
 	if (!!a->code + !!a->file + !!a->command != 1)
-		return fail_set(fail, EINVAL, "options",
-				a->code || a->file || a->command ?
-					"give one of -c CODE, FILE, or a command behind --" :
-					"nothing to run: give -c CODE, FILE, or a command behind --; "
-					"see 'glovebox run --help'");
+		return fail_set(
+			fail, EINVAL, "options",
+			a->code || a->file || a->command ?
+				"give one of -c CODE, FILE, or a command behind --" :
+				"nothing to run: give -c CODE, FILE, or a command behind --; "
+				"see 'glovebox run --help'");
 	if (a->command && !a->command[0])
 		return fail_set(fail, EINVAL, "options", "no command behind --");
 	if (a->command && a->language)
@@ -158,16 +161,17 @@ static int read_code(const struct args *a, struct run_request *q, struct fail *f
 		q->code_len = strlen(a->code);
 		return q->code ? 0 : -ENOMEM;
 	}
-	if (!from_stdin) {
+	if (a->file && !from_stdin) {
 		fd = open(a->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (fd < 0)
 			return fail_set(fail, errno, "code", "cannot read %s: %s", a->file,
 					strerror(errno));
 		if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-			return fail_set(fail, EISDIR, "code",
-					"%s is a directory: name a file, and bring the directory with "
-					"--in",
-					a->file);
+			return fail_set(
+				fail, EISDIR, "code",
+				"%s is a directory: name a file, and bring the directory with "
+				"--in",
+				a->file);
 		/* It kept open() from waiting for a FIFO's writer; reading may wait. */
 		(void)fcntl(fd, F_SETFL, 0);
 	}
@@ -207,8 +211,9 @@ static int use_language(const struct args *a, struct run_request *q, char ***ret
 	else if (a->file && strcmp(a->file, "-") != 0)
 		r = language_for_file(a->file, &l, fail);
 	else
-		r = fail_set(fail, EINVAL, "language", "which language? Give -l LANG; see "
-						       "'glovebox languages'");
+		r = fail_set(fail, EINVAL, "language",
+			     "which language? Give -l LANG; see "
+			     "'glovebox languages'");
 	if (r == 0)
 		r = read_code(a, q, fail);
 	if (r == 0)
@@ -219,7 +224,7 @@ static int use_language(const struct args *a, struct run_request *q, char ***ret
 		return fail_set(fail, ENOENT, "language",
 				"%s is not installed on this machine; see 'glovebox languages'",
 				l.title);
-	q->code_file = strdup(l.file);
+	q->code_file = l.file ? strdup(l.file) : NULL;
 	if (!q->code_file)
 		return -ENOMEM;
 	r = set_step(&q->run, l.run, &l, &l.run_limits, a, fail);
@@ -263,7 +268,11 @@ static int build_env(const struct args *a, char **language_vars, struct run_requ
 {
 	static const char *const fixed[] = {
 		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin",
-		"HOME=" RUN_HOME, "USER=user", "LOGNAME=user", "SHELL=/bin/bash", "LANG=C.UTF-8",
+		("HOME=" RUN_HOME),
+		"USER=user",
+		"LOGNAME=user",
+		"SHELL=/bin/bash",
+		"LANG=C.UTF-8",
 		"TMPDIR=/tmp",
 	};
 	char cpus[2][40];
@@ -298,10 +307,11 @@ static int use_command(const struct args *a, struct run_request *q, struct fail 
 
 	while (a->command[n]) {
 		if (strlen(a->command[n]) > WIRE_DATA_MAX)
-			return fail_set(fail, E2BIG, "options",
-					"argument %zu is longer than 64 KiB: pass it as a file with "
-					"--in",
-					n);
+			return fail_set(
+				fail, E2BIG, "options",
+				"argument %zu is longer than 64 KiB: pass it as a file with "
+				"--in",
+				n);
 		n++;
 	}
 	if (n > 4096)

@@ -5,7 +5,10 @@
 
 #define RUN_ARGS_HELP 1
 
-#define RUN_REQUEST_INIT { .stdin_fd = -EBADF, .signal_fd = -EBADF, .template_name = "base" }
+#define RUN_REQUEST_INIT                                                                           \
+	{                                                                                          \
+		.stdin_fd = -EBADF, .signal_fd = -EBADF, .template_name = "base"                   \
+	}
 
 /*
  * Reads the command line of `glovebox run` and checks all of it: files are open, limits possible, the

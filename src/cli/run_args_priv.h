@@ -23,8 +23,7 @@ enum run_option {
 };
 
 /* run_limits.c: one limit (an enum run_option) as it was typed. */
-_must_check_ int run_args_limit(int id, const char *text, struct run_limits *l,
-				struct fail *fail);
+_must_check_ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *fail);
 
 /* The limits of a step: what was given, else what the language needs, else the default. */
 struct run_limits run_args_step_limits(const struct run_limits *given,

@@ -41,8 +41,8 @@ static int input_error(struct fail *fail, const char *dest, const struct tree_in
 				"links can be copied",
 				dest, inward->refused);
 	if (r == -EEXIST)
-		return fail_set(fail, EEXIST, "inputs", "%s is there already: two inputs with one name",
-				dest);
+		return fail_set(fail, EEXIST, "inputs",
+				"%s is there already: two inputs with one name", dest);
 	return fail_set(fail, -r, "inputs", "cannot copy the input to %s: %s", dest, strerror(-r));
 }
 
@@ -188,8 +188,7 @@ static int on_refused(void *arg, const char *path, uint32_t type)
 int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_result *r,
 		      struct fail *fail)
 {
-	_cleanup_(fd_closep) int dir_fd =
-		open(q->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(fd_closep) int dir_fd = open(q->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(fd_closep) int sock = -EBADF;
 	const struct tree_limits limits = {
 		.bytes = q->run.limits.disk_bytes,
@@ -199,7 +198,10 @@ int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_res
 	};
 	struct collector c = { .result = r };
 	const struct tree_events events = {
-		.arg = &c, .data = on_data, .file = on_file, .refused = on_refused,
+		.arg = &c,
+		.data = on_data,
+		.file = on_file,
+		.refused = on_refused,
 	};
 	int e;
 
@@ -221,9 +223,10 @@ int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_res
 				RUN_OUT);
 	case EFBIG:
 	case E2BIG:
-		return fail_set(fail, -e, "outputs",
-				"the outputs are more than --disk or --files allow; the rest was not "
-				"copied");
+		return fail_set(
+			fail, -e, "outputs",
+			"the outputs are more than --disk or --files allow; the rest was not "
+			"copied");
 	default:
 		return fail_set(fail, -e, "outputs", "cannot copy the outputs: %s", strerror(-e));
 	}

@@ -60,10 +60,9 @@ static json_t *limits(const struct run_limits *l)
 {
 	return json_pack("{so so so so so so so so}", "timeout_ms", milliseconds(l->timeout_us),
 			 "cpu_time_ms", milliseconds(l->cpu_time_us), "cpus",
-			 json_real(l->cpu_milli / 1000.0), "memory_bytes",
-			 number(l->memory_bytes), "disk_bytes", number(l->disk_bytes), "files",
-			 number(l->files), "pids", number(l->pids), "output_bytes",
-			 number(l->output_bytes));
+			 json_real(l->cpu_milli / 1000.0), "memory_bytes", number(l->memory_bytes),
+			 "disk_bytes", number(l->disk_bytes), "files", number(l->files), "pids",
+			 number(l->pids), "output_bytes", number(l->output_bytes));
 }
 
 static const char *type_name(uint32_t type)
@@ -119,7 +118,8 @@ static json_t *refused(const struct run_result *r)
 static json_t *isolation(const struct run_result *r)
 {
 	unsigned f = r->setup.features, c = r->cgroup_features;
-	json_t *namespaces = json_pack("[s s s s s s]", "user", "mount", "pid", "net", "ipc", "uts");
+	json_t *namespaces =
+		json_pack("[s s s s s s]", "user", "mount", "pid", "net", "ipc", "uts");
 
 	if (f & SETUP_HAS_CGROUP_NS)
 		(void)json_array_append_new(namespaces, json_string("cgroup"));
@@ -147,8 +147,7 @@ int run_print_json(const struct run_request *q, const struct run_result *r)
 	(void)json_object_set_new(o, "step", json_string(r->step ? r->step : "setup"));
 	(void)json_object_set_new(o, "exit_code",
 				  r->exit_code < 0 ? json_null() : json_integer(r->exit_code));
-	(void)json_object_set_new(o, "signal",
-				  r->signal ? json_integer(r->signal) : json_null());
+	(void)json_object_set_new(o, "signal", r->signal ? json_integer(r->signal) : json_null());
 	set_bytes(o, "stdout", r->out.data, r->out.len);
 	set_bytes(o, "stderr", r->err.data, r->err.len);
 	(void)json_object_set_new(o, "truncated", json_boolean(r->truncated));
@@ -157,10 +156,9 @@ int run_print_json(const struct run_request *q, const struct run_result *r)
 	(void)json_object_set_new(o, "usage", usage(&r->usage));
 	(void)json_object_set_new(o, "limits", limits(&q->run.limits));
 	if (r->compiled) {
-		(void)json_object_set_new(
-			o, "compile",
-			json_pack("{so so}", "usage", usage(&r->compile_usage), "limits",
-				  limits(&q->compile.limits)));
+		(void)json_object_set_new(o, "compile",
+					  json_pack("{so so}", "usage", usage(&r->compile_usage),
+						    "limits", limits(&q->compile.limits)));
 	}
 	(void)json_object_set_new(o, "outputs", outputs(r));
 	(void)json_object_set_new(o, "refused_outputs", refused(r));

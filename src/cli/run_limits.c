@@ -105,7 +105,8 @@ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *
 	case OPT_CPUS:
 		return read_cpus(text, &l->cpu_milli, fail);
 	case OPT_MEMORY:
-		return read_bytes("memory", text, 4 << 20, machine_memory(), &l->memory_bytes, fail);
+		return read_bytes("memory", text, 4 << 20, machine_memory(), &l->memory_bytes,
+				  fail);
 	case OPT_DISK:
 		return read_bytes("disk", text, 64 << 10, machine_memory(), &l->disk_bytes, fail);
 	case OPT_OUTPUT:

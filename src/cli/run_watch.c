@@ -101,8 +101,9 @@ static void on_exit_frame(struct watch *w, const struct wire_exit *e)
 		/* The kernel's own limit per process is all there is to go by. */
 		end_with(w, RUN_CPU_LIMIT, "it used more CPU time than --cpu-time allows");
 	else if (e->signal == SIGSYS)
-		end_with(w, RUN_SIGNAL, "killed for a system call of a foreign kind (32-bit "
-					"programs are not enabled in a box)");
+		end_with(w, RUN_SIGNAL,
+			 "killed for a system call of a foreign kind (32-bit "
+			 "programs are not enabled in a box)");
 	else
 		end_with(w, RUN_SIGNAL, "");
 }
@@ -126,14 +127,14 @@ static void on_failed_frame(struct watch *w, const struct wire_failed *f)
 	}
 	end_with(w, RUN_ERROR, "");
 	w->result->exit_code = not_found ? 127 : 126;
-	(void)snprintf(w->result->message, sizeof(w->result->message), "%s: %s",
-		       w->step->argv[0], not_found ? "not found in the box" : strerror(err));
+	(void)snprintf(w->result->message, sizeof(w->result->message), "%s: %s", w->step->argv[0],
+		       not_found ? "not found in the box" : strerror(err));
 }
 
 static void on_output(struct watch *w, bool is_err, const void *data, size_t len)
 {
-	uint64_t room = w->step->limits.output_bytes - MIN(w->result->output_bytes,
-							     w->step->limits.output_bytes);
+	uint64_t room = w->step->limits.output_bytes -
+			MIN(w->result->output_bytes, w->step->limits.output_bytes);
 	bool all = len <= room || !control_on("output");
 	int r;
 
@@ -244,7 +245,12 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 	      struct box_exec *e, struct run_result *r, struct run_usage *usage)
 {
 	struct watch w = {
-		.request = q, .step = step, .box = b, .exec = e, .result = r, .usage = usage,
+		.request = q,
+		.step = step,
+		.box = b,
+		.exec = e,
+		.result = r,
+		.usage = usage,
 		.stdin_open = q->stdin_fd >= 0 && step == &q->run,
 		.started_us = clock_boot_us(),
 	};

@@ -82,8 +82,8 @@ struct cgroup_box {
 	struct cgroup_limits cap;
 	size_t n_join;
 	int join_fd[CGROUP_HIER_MAX]; /* where the agent writes "0"; open from finish to close */
-	int clone_fd;            /* for CLONE_INTO_CGROUP, or -EBADF */
-	int kill_fd;             /* cgroup.kill, or -EBADF */
+	int clone_fd;                 /* for CLONE_INTO_CGROUP, or -EBADF */
+	int kill_fd;                  /* cgroup.kill, or -EBADF */
 };
 
 struct cgroup_exec {

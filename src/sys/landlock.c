@@ -82,7 +82,8 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 		return errno == ENOENT ? 0 : -errno;
 	if (!rule.allowed_access)
 		return 0;
-	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ?
+	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) <
+			       0 ?
 		       -errno :
 		       0;
 }

@@ -9,8 +9,9 @@ int mnt_make(const char *type, const struct mnt_option *options, size_t n, unsig
 	if (fs_fd < 0)
 		return fs_fd;
 	for (size_t i = 0; i < n; i++) {
-		r = options[i].value ? mnt_fsconfig_string(fs_fd, options[i].key, options[i].value) :
-				       mnt_fsconfig_flag(fs_fd, options[i].key);
+		r = options[i].value ?
+			    mnt_fsconfig_string(fs_fd, options[i].key, options[i].value) :
+			    mnt_fsconfig_flag(fs_fd, options[i].key);
 		if (r < 0)
 			return r;
 	}

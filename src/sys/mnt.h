@@ -28,8 +28,7 @@ static inline int mnt_fsopen(const char *type)
 
 static inline int mnt_fsconfig_string(int fs_fd, const char *key, const char *value)
 {
-	return mnt_syscall_result(
-		syscall(SYS_fsconfig, fs_fd, FSCONFIG_SET_STRING, key, value, 0));
+	return mnt_syscall_result(syscall(SYS_fsconfig, fs_fd, FSCONFIG_SET_STRING, key, value, 0));
 }
 
 static inline int mnt_fsconfig_flag(int fs_fd, const char *key)
@@ -66,15 +65,15 @@ static inline int mnt_open_tree(int dir_fd, const char *path, unsigned flags)
 /* Attaches the mount behind from_fd at path below to_fd; an empty path means to_fd itself. */
 static inline int mnt_move(int from_fd, int to_fd, const char *path)
 {
-	return mnt_syscall_result(syscall(SYS_move_mount, from_fd, "", to_fd, path,
-					  MOVE_MOUNT_F_EMPTY_PATH |
-						  (*path ? 0 : MOVE_MOUNT_T_EMPTY_PATH)));
+	return mnt_syscall_result(
+		syscall(SYS_move_mount, from_fd, "", to_fd, path,
+			MOVE_MOUNT_F_EMPTY_PATH | (*path ? 0 : MOVE_MOUNT_T_EMPTY_PATH)));
 }
 
 static inline int mnt_setattr(int fd, unsigned flags, struct mount_attr *attr)
 {
-	return mnt_syscall_result(syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, attr,
-					  sizeof(*attr)));
+	return mnt_syscall_result(
+		syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, attr, sizeof(*attr)));
 }
 
 static inline int mnt_pivot_here(void)

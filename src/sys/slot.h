@@ -13,7 +13,10 @@ struct slots {
 	uint32_t count;
 };
 
-#define SLOTS_INIT { .fd = -EBADF }
+#define SLOTS_INIT                                                                                 \
+	{                                                                                          \
+		.fd = -EBADF                                                                       \
+	}
 
 /* Opens (creating it) the file below dir_fd. */
 _must_check_ int slots_open(int dir_fd, const char *name, uint32_t count, struct slots *ret);

@@ -17,7 +17,8 @@ _must_check_ int sock_pair(int ret[2]);
 
 /* Sends one packet, gathered from parts. With fds, they are attached. -EAGAIN on a full non-blocking
  * socket, -EPIPE when the other side is gone (never SIGPIPE). */
-_must_check_ int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_t n_fds);
+_must_check_ int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds,
+			   size_t n_fds);
 
 /*
  * Receives one packet: its length, 0 at the end of the conversation. *n_fds is the room in fds on

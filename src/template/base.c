@@ -15,7 +15,8 @@
 #define DEPTH_MAX 8
 
 static const char *const dirs[] = {
-	"etc", "root", "usr", "opt", "mnt", "srv", "media", "var", "var/lib", "var/cache", "var/log",
+	"etc",   "root", "usr",     "opt",       "mnt",     "srv",
+	"media", "var",  "var/lib", "var/cache", "var/log",
 };
 
 static const struct {
@@ -43,13 +44,40 @@ static const struct {
 
 /* Below /etc; a name that the host does not have is passed over. */
 static const char *const copied[] = {
-	"alternatives",   "ld.so.cache",   "ld.so.conf",       "ld.so.conf.d",  "ssl/certs",
-	"ssl/openssl.cnf", "ca-certificates", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk",
-	"java-25-openjdk", "R",            "perl",             "php",           "python3",
-	"python3.11",     "python3.12",    "python3.13",       "mime.types",    "localtime",
-	"timezone",       "protocols",     "services",         "magic",         "fonts",
-	"os-release",     "debian_version", "lsb-release",      "bash.bashrc",   "profile",
-	"inputrc",        "terminfo",      "locale.alias",     "gitconfig",
+	"alternatives",
+	"ld.so.cache",
+	"ld.so.conf",
+	"ld.so.conf.d",
+	"ssl/certs",
+	"ssl/openssl.cnf",
+	"ca-certificates",
+	"java-11-openjdk",
+	"java-17-openjdk",
+	"java-21-openjdk",
+	"java-25-openjdk",
+	"R",
+	"perl",
+	"php",
+	"python3",
+	"python3.11",
+	"python3.12",
+	"python3.13",
+	"mime.types",
+	"localtime",
+	"timezone",
+	"protocols",
+	"services",
+	"magic",
+	"fonts",
+	"os-release",
+	"debian_version",
+	"lsb-release",
+	"bash.bashrc",
+	"profile",
+	"inputrc",
+	"terminfo",
+	"locale.alias",
+	"gitconfig",
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -67,7 +95,11 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 uint64_t template_base_key(void)
 {
 	static const char *const watched[] = {
-		"/etc", "/etc/alternatives", "/etc/ssl/certs", "/etc/ld.so.conf.d", "/etc/ld.so.cache",
+		"/etc",
+		"/etc/alternatives",
+		"/etc/ssl/certs",
+		"/etc/ld.so.conf.d",
+		"/etc/ld.so.cache",
 	};
 	uint64_t hash = mix(UINT64_C(14695981039346656037), BASE_VERSION);
 
@@ -93,8 +125,8 @@ static int copy_name(struct copy *c, int from_fd, int to_fd, const char *name, u
 static int copy_file(struct copy *c, int from_fd, int to_fd, const char *name,
 		     const struct stat *st)
 {
-	_cleanup_(fd_closep) int out = openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-					      st->st_mode & 0755);
+	_cleanup_(fd_closep) int out =
+		openat(to_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st->st_mode & 0755);
 	char chunk[16384];
 	ssize_t n;
 
@@ -110,7 +142,8 @@ static int copy_file(struct copy *c, int from_fd, int to_fd, const char *name,
 	if (n < 0)
 		return -errno;
 	/* Compiled Python files remember their source's time. */
-	return futimens(out, (const struct timespec[]){ st->st_atim, st->st_mtim }) < 0 ? -errno : 0;
+	return futimens(out, (const struct timespec[]){ st->st_atim, st->st_mtim }) < 0 ? -errno :
+											  0;
 }
 
 static void dir_closep(DIR **d)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define KEEP_SECONDS (2 * 86400) /* longer than any run may last */
+#define KEEP_SECONDS ((time_t)2 * 86400) /* longer than any run may last */
 
 static bool is_builtin(const char *name)
 {
@@ -21,10 +21,11 @@ int template_check(const char *name, struct fail *fail)
 	if (is_builtin(name))
 		return 0;
 	if (!strchr(name, '/'))
-		return fail_set(fail, ENOENT, "template",
-				"there is no template '%s'; known: base, code-interpreter-v1, or the "
-				"path of a root directory (with a slash in it)",
-				name);
+		return fail_set(
+			fail, ENOENT, "template",
+			"there is no template '%s'; known: base, code-interpreter-v1, or the "
+			"path of a root directory (with a slash in it)",
+			name);
 	if (stat(name, &st) < 0)
 		return fail_set(fail, errno, "template", "cannot use %s as a template: %s", name,
 				strerror(errno));
@@ -120,8 +121,7 @@ static int build_in(const char *temporary, const char *final, struct fail *fail)
 	if (r < 0)
 		return r;
 	if (rename(temporary, final) < 0)
-		return errno == ENOTEMPTY || errno == EEXIST ?
-			       1 : /* somebody else was faster */
+		return errno == ENOTEMPTY || errno == EEXIST ? 1 : /* somebody else was faster */
 			       fail_set(fail, errno, "template", "cannot rename %s: %s", temporary,
 					strerror(errno));
 	return 0;

@@ -11,7 +11,8 @@
 
 #include <limits.h>
 
-struct template {
+struct template
+{
 	char name[64];
 	char root[PATH_MAX]; /* lower layer of / */
 	const char *usr;     /* lower layer of /usr, or NULL */

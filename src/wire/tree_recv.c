@@ -14,12 +14,12 @@ struct receiver {
 	uint64_t bytes;
 	uint64_t entries;
 	unsigned depth;
-	int dir_fd[TREE_DEPTH_MAX + 1];     /* [0] is borrowed */
+	int dir_fd[TREE_DEPTH_MAX + 1]; /* [0] is borrowed */
 	size_t path_len[TREE_DEPTH_MAX + 1];
 	int file_fd;
-	uint64_t file_size;                 /* received so far */
-	size_t file_name_at;                /* in path */
-	char path[WIRE_PATH_MAX + 1];       /* of what is being received */
+	uint64_t file_size;           /* received so far */
+	size_t file_name_at;          /* in path */
+	char path[WIRE_PATH_MAX + 1]; /* of what is being received */
 };
 
 /* Puts the entry's name behind the directory's path; the name is checked before. */
@@ -196,8 +196,11 @@ int tree_recv(int sock, enum wire_socket where, int dir_fd, const struct tree_li
 {
 	static struct wire_frame frame;
 	struct receiver t = {
-		.limits = limits, .events = events, .where = where,
-		.dir_fd = { dir_fd }, .file_fd = -EBADF,
+		.limits = limits,
+		.events = events,
+		.where = where,
+		.dir_fd = { dir_fd },
+		.file_fd = -EBADF,
 	};
 	int r;
 
@@ -210,7 +213,8 @@ int tree_recv(int sock, enum wire_socket where, int dir_fd, const struct tree_li
 			r = -EPROTO; /* ended before TREE_END */
 		if (r < 0)
 			break;
-		if (frame.head.type == WIRE_FAILED && wire_len(&frame) >= sizeof(struct wire_failed)) {
+		if (frame.head.type == WIRE_FAILED &&
+		    wire_len(&frame) >= sizeof(struct wire_failed)) {
 			int err = ((const struct wire_failed *)frame.data)->err;
 
 			r = err > 0 && err < 4096 ? -err : -EPROTO;

@@ -3,7 +3,6 @@
 
 #include "sys/sock.h"
 
-
 #define CONTROL WIRE_ON_CONTROL
 #define TO_OP WIRE_ON_TO_OP
 #define FROM_OP WIRE_ON_FROM_OP
@@ -15,7 +14,8 @@ static const struct rule {
 	uint32_t min;
 	uint32_t max;
 } rules[] = {
-#define MESSAGE(name, number, socket, smallest, largest) { (number), (socket), (smallest), (largest) },
+#define MESSAGE(name, number, socket, smallest, largest)                                           \
+	{ (number), (socket), (smallest), (largest) },
 #include "wire/agent.def"
 #undef MESSAGE
 };

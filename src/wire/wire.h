@@ -13,9 +13,9 @@
 
 #include <sys/types.h>
 
-#define WIRE_MAX 65536                                   /* a whole packet */
+#define WIRE_MAX 65536 /* a whole packet */
 #define WIRE_DATA_MAX (WIRE_MAX - sizeof(struct wire_head))
-#define WIRE_NAME_MAX 255                                /* NAME_MAX */
+#define WIRE_NAME_MAX 255 /* NAME_MAX */
 #define WIRE_PATH_MAX 4095
 
 struct wire_head {

@@ -126,7 +126,9 @@ static void check_top(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct tree_limits limits = { .bytes = BYTES_MAX, .entries = ENTRIES_MAX, .cancel_fd = -EBADF };
+	const struct tree_limits limits = { .bytes = BYTES_MAX,
+					    .entries = ENTRIES_MAX,
+					    .cancel_fd = -EBADF };
 	struct seen seen = { 0 };
 	const struct tree_events events = {
 		.arg = &seen,

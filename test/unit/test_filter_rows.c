@@ -312,8 +312,8 @@ ROW(sc_27)
 {
 	ALWAYS(__NR_futex, __NR_futex_waitv, __NR_rseq, __NR_membarrier, __NR_set_robust_list,
 	       __NR_getcpu, __NR_epoll_create1, __NR_epoll_pwait2, __NR_inotify_init1,
-	       __NR_signalfd4, __NR_timerfd_create, __NR_eventfd2,
-	       __NR_pidfd_open, __NR_pidfd_send_signal, __NR_waitid, __NR_landlock_create_ruleset,
+	       __NR_signalfd4, __NR_timerfd_create, __NR_eventfd2, __NR_pidfd_open,
+	       __NR_pidfd_send_signal, __NR_waitid, __NR_landlock_create_ruleset,
 	       __NR_landlock_add_rule, __NR_landlock_restrict_self, __NR_pkey_alloc,
 	       __NR_pkey_mprotect, __NR_mprotect, __NR_sched_setaffinity, __NR_close_range,
 	       __NR_semop, __NR_msgget, __NR_fchmodat2);

@@ -195,8 +195,8 @@ static void test_max_out(void **state)
 	termsafe_init(&ts);
 	memset(in, 0xff, sizeof(in));
 	assert_int_equal(termsafe_feed(&ts, in, sizeof(in), out, sizeof(out)), 4000);
-	for (size_t i = 0; i < sizeof(in); i += 2)
-		memcpy(in + i, "\xd8\x9c", 2);
+	for (size_t i = 0; i < sizeof(in); i++)
+		in[i] = (char)(i % 2 ? 0x9c : 0xd8);
 	assert_int_equal(termsafe_feed(&ts, in, sizeof(in), out, sizeof(out)), 4000);
 }
 

@@ -42,14 +42,17 @@ watch_box() {
 	BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid")
 }
 
-# A zombie is dead: that the host's init has not collected it yet is not the box's doing.
+# A zombie is dead: that the host's init has not collected it yet is not the box's doing. Numbers of
+# namespaces are given out again: one that is in the cgroup of another box is in another box.
 watch_members() {
 	local pid
 
 	{ stat -L -c '%i %n' /proc/[0-9]*/ns/pid 2>/dev/null || true; } |
 		awk -F'[ /]' -v ns="$BOX_NS" '$1 == ns { print $4 }' |
 		while read -r pid; do
-			! grep -qs '^State:.[^Z]' "/proc/$pid/status" || printf '%s\n' "$pid"
+			grep -qs '^State:.[^Z]' "/proc/$pid/status" || continue
+			! grep -s '/box-' "/proc/$pid/cgroup" | grep -qvE "$BOX_CGROUP([./]|\$)" || continue
+			printf '%s\n' "$pid"
 		done
 }
 
