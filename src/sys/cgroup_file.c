@@ -40,7 +40,9 @@ int cgroup_write(int at, const char *file, const char *text)
 
 	if (fd < 0)
 		return -errno;
-	n = write(fd, text, len);
+	do {
+		n = write(fd, text, len); /* lowering a memory limit can be interrupted */
+	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -88,7 +89,8 @@ static void remove_tree(const char *path)
 	(void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Roots of earlier states of this host that no box can use any more, and what a crash left. */
+/* Roots of earlier states of this host that no box can use any more, and what broken-off builds left:
+ * the caller holds the lock, so nobody is building now. */
 static void prune(const char *dir)
 {
 	time_t long_ago = time(NULL) - KEEP_SECONDS;
@@ -102,7 +104,8 @@ static void prune(const char *dir)
 		if (entry->d_name[0] == '.' ||
 		    snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) >= (int)sizeof(path))
 			continue;
-		if (stat(path, &st) == 0 && st.st_ctime < long_ago)
+		if (strncmp(entry->d_name, "new-", 4) == 0 ||
+		    (stat(path, &st) == 0 && st.st_ctime < long_ago))
 			remove_tree(path);
 	}
 	if (d)
@@ -121,18 +124,22 @@ static int build_in(const char *temporary, const char *final, struct fail *fail)
 	if (r < 0)
 		return r;
 	if (rename(temporary, final) < 0)
-		return errno == ENOTEMPTY || errno == EEXIST ? 1 : /* somebody else was faster */
-			       fail_set(fail, errno, "template", "cannot rename %s: %s", temporary,
-					strerror(errno));
+		return fail_set(fail, errno, "template", "cannot rename %s: %s", temporary,
+				strerror(errno));
 	return 0;
 }
 
-/* Builds beside the final name and renames: nobody ever sees half a root. */
+/* Builds beside the final name and renames: nobody ever sees half a root. One at a time. */
 static int build(const char *dir, const char *final, struct fail *fail)
 {
+	_cleanup_(fd_closep) int lock_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char temporary[PATH_MAX];
 	int r;
 
+	if (lock_fd < 0 || flock(lock_fd, LOCK_EX) < 0)
+		return fail_set(fail, errno, "template", "cannot lock %s: %s", dir, strerror(errno));
+	if (access(final, F_OK) == 0)
+		return 0; /* somebody else was faster */
 	prune(dir);
 	if (snprintf(temporary, sizeof(temporary), "%s/new-XXXXXX", dir) >= (int)sizeof(temporary))
 		return fail_set(fail, ENAMETOOLONG, "template", "HOME is too long");
@@ -140,9 +147,9 @@ static int build(const char *dir, const char *final, struct fail *fail)
 		return fail_set(fail, errno, "template", "cannot write to %s: %s", dir,
 				strerror(errno));
 	r = build_in(temporary, final, fail);
-	if (r != 0)
+	if (r < 0)
 		remove_tree(temporary);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 int template_open(const char *name, struct template *ret, struct fail *fail)
