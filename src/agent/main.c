@@ -22,7 +22,8 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
-#define NUDGE_MS 20 /* how often the stragglers of a command that has ended are looked at */
+#define LOOK_MS 1000 /* how often to look for ends that no signal told of */
+#define NUDGE_MS 20  /* how often the stragglers of a command that has ended are looked at */
 
 static int start_files(enum wire_type type, const struct wire_files *request, int sock)
 {
@@ -72,7 +73,10 @@ static void serve(int signal_fd)
 		polls[0] = (struct pollfd){ .fd = AGENT_CONTROL_FD, .events = POLLIN };
 		polls[1] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
 		n_used = agent_poll_prepare(polls + 2, used, &draining);
-		if (poll(polls, 2 + n_used * AGENT_POLLS_PER_OP, draining ? NUDGE_MS : -1) < 0) {
+		if (poll(polls, 2 + n_used * AGENT_POLLS_PER_OP,
+			 draining ? NUDGE_MS :
+			 n_used   ? LOOK_MS :
+				    -1) < 0) {
 			if (errno == EINTR)
 				continue;
 			_exit(1);
@@ -81,8 +85,8 @@ static void serve(int signal_fd)
 			struct signalfd_siginfo info;
 
 			(void)!read(signal_fd, &info, sizeof(info));
-			agent_reap();
 		}
+		agent_reap();
 		agent_poll_handle(polls + 2, used, n_used);
 		if (polls[0].revents)
 			read_control();
@@ -99,7 +103,9 @@ int main(void)
 		return 1;
 	(void)prctl(PR_SET_NAME, "glovebox-agent", 0, 0, 0);
 	sigfillset(&set);
-	(void)sigprocmask(SIG_SETMASK, &set, NULL);
+	/* A child's end must reach the signalfd, or we would wait for it for ever. */
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		return 1;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

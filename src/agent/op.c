@@ -217,6 +217,10 @@ void agent_reap(void)
 		int status;
 		pid_t pid = waitpid(-1, &status, WNOHANG);
 
+		if (pid < 0 && errno == EINTR)
+			continue;
+		if (pid < 0 && errno != ECHILD)
+			_exit(1); /* the host must not wait for an end that we missed */
 		if (pid <= 0)
 			return;
 		for (size_t i = 0; i < AGENT_OPS_MAX; i++) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #define ENV_MAX 256
+#define JSON_OUTPUT_MAX ((size_t)256 << 20)
 
 static const struct option options[] = {
 	{ "language", required_argument, NULL, 'l' },
@@ -363,6 +364,10 @@ int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *f
 	if (r != 0)
 		return r;
 	r = a.command ? use_command(&a, ret, fail) : use_language(&a, ret, &language_vars, fail);
+	if (r == 0 && ret->json && ret->run.limits.output_bytes > JSON_OUTPUT_MAX)
+		r = fail_set(fail, EINVAL, "limits",
+			     "--output: with --json, which keeps it all in memory, at most %zuM",
+			     JSON_OUTPUT_MAX >> 20);
 	if (r == 0)
 		r = open_stdin(&a, ret, fail);
 	if (r == 0)

@@ -123,6 +123,12 @@ struct cgroup_limits cgroup_all_boxes(void)
 	return l;
 }
 
+bool cgroup_is_passing(int r)
+{
+	return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR || r == -EAGAIN ||
+	       r == -EIO;
+}
+
 static const char *host_advice(const struct cgroup_host *h, bool v2, bool mounted)
 {
 	if ((h->features & CGROUP_MEMORY) && (h->features & CGROUP_PIDS))
@@ -141,15 +147,20 @@ int cgroup_host_open(struct cgroup_host *ret)
 	struct cgroup_host h = { .mode = CGROUP_NONE };
 	struct statfs fs = { 0 };
 	bool mounted, v2;
+	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(h.hier); i++)
 		h.hier[i].fd = -EBADF;
 	mounted = statfs(CGROUP_MOUNT, &fs) == 0 && fs.f_type != SYSFS_MAGIC;
 	v2 = mounted && fs.f_type == CGROUP2_SUPER_MAGIC;
 	if (v2)
-		cgroup_v2_host_open(&h);
+		r = cgroup_v2_host_open(&h);
 	else if (mounted)
-		cgroup_v1_host_open(&h);
+		r = cgroup_v1_host_open(&h);
+	if (r < 0) {
+		cgroup_host_close(&h);
+		return r;
+	}
 	(void)snprintf(h.why_none, sizeof(h.why_none), "%s", host_advice(&h, v2, mounted));
 	*ret = h;
 	return 0;

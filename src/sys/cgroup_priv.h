@@ -24,8 +24,11 @@ extern const struct cgroup_driver cgroup_v1_driver;
 extern const struct cgroup_driver cgroup_v2_driver;
 
 /* Fill hier, n_hier, mode and features; leave them alone where nothing is usable. */
-void cgroup_v1_host_open(struct cgroup_host *h);
-void cgroup_v2_host_open(struct cgroup_host *h);
+_must_check_ int cgroup_v1_host_open(struct cgroup_host *h);
+_must_check_ int cgroup_v2_host_open(struct cgroup_host *h);
+
+/* An error that says nothing about whether cgroups can be used here: never a reason to go without. */
+bool cgroup_is_passing(int r);
 void cgroup_host_add(struct cgroup_host *h, unsigned controllers, int fd);
 unsigned cgroup_unified_features(int dir);
 

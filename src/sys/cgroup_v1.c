@@ -138,7 +138,7 @@ static unsigned unified_bits(int fd)
 	return bits;
 }
 
-void cgroup_v1_host_open(struct cgroup_host *h)
+int cgroup_v1_host_open(struct cgroup_host *h)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
 		_cleanup_(fd_closep) int fd = -EBADF;
@@ -147,6 +147,8 @@ void cgroup_v1_host_open(struct cgroup_host *h)
 		if (bits && (h->features & bits) == bits)
 			continue;
 		fd = base_find(&mounts[i]);
+		if (cgroup_is_passing(fd))
+			return fd;
 		if (fd < 0)
 			continue;
 		if (bits == 0)
@@ -157,6 +159,7 @@ void cgroup_v1_host_open(struct cgroup_host *h)
 	}
 	if (h->n_hier > 0)
 		h->mode = (h->features & UNIFIED) ? CGROUP_HYBRID : CGROUP_V1;
+	return 0;
 }
 
 static int memory_limit(int dir, uint64_t bytes)

@@ -178,20 +178,21 @@ static int base_find(unsigned need)
 	return fd >= 0 ? fd : base_find_above(own, need);
 }
 
-void cgroup_v2_host_open(struct cgroup_host *h)
+int cgroup_v2_host_open(struct cgroup_host *h)
 {
 	_cleanup_(fd_closep) int fd = base_find(CGROUP_MEMORY | CGROUP_PIDS);
 
-	if (fd < 0)
+	if (fd < 0 && !cgroup_is_passing(fd))
 		fd = base_find(0);
 	if (fd < 0)
-		return;
+		return cgroup_is_passing(fd) ? fd : 0;
 	h->mode = CGROUP_V2;
 	cgroup_host_add(h,
 			controllers_read(fd, "cgroup.subtree_control") |
 				cgroup_unified_features(fd) | CGROUP_CPUACCT,
 			fd);
 	(void)take_fd(&fd);
+	return 0;
 }
 
 static int cpu_limit(int dir, uint32_t milli)

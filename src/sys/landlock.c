@@ -38,7 +38,9 @@ int landlock_abi(void)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
-	return abi < 0 ? 0 : (int)abi;
+	if (abi < 0)
+		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+	return (int)abi;
 }
 
 /* All rights this ABI can handle: what no rule grants is then denied. */
@@ -98,6 +100,8 @@ int landlock_restrict(const struct landlock_path *paths, size_t n_paths, int *re
 	size_t attr_size = abi >= 6 ? sizeof(attr) : sizeof(attr.handled_access_fs);
 	_cleanup_(fd_closep) int fd = -EBADF;
 
+	if (abi < 0)
+		return abi;
 	if (abi == 0)
 		return -EOPNOTSUPP;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, attr_size, 0);

@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 
-/* The kernel's Landlock ABI, 0 when it has none. */
+/* The kernel's Landlock ABI, 0 when it has none or it is switched off; -errno when it cannot be told. */
 int landlock_abi(void);
 
 /* What may be done below a path. */

@@ -92,7 +92,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
  * Computed at every run, so it looks at few places: packages replace files by renaming, which changes
  * the directory's time. What they change deeper down is picked up with the next change up here.
  */
-uint64_t template_base_key(void)
+int template_base_key(uint64_t *ret)
 {
 	static const char *const watched[] = {
 		"/etc",
@@ -106,14 +106,18 @@ uint64_t template_base_key(void)
 	for (size_t i = 0; i < ARRAY_SIZE(watched); i++) {
 		struct stat st;
 
-		if (stat(watched[i], &st) < 0)
-			continue;
+		if (stat(watched[i], &st) < 0) {
+			if (errno == ENOENT || errno == ENOTDIR || errno == EACCES)
+				continue;
+			return -errno;
+		}
 		hash = mix(hash, i);
 		hash = mix(hash, st.st_ino);
 		hash = mix(hash, (uint64_t)st.st_mtim.tv_sec);
 		hash = mix(hash, (uint64_t)st.st_mtim.tv_nsec);
 	}
-	return hash;
+	*ret = hash;
+	return 0;
 }
 
 struct copy {

@@ -155,6 +155,7 @@ static int build(const char *dir, const char *final, struct fail *fail)
 int template_open(const char *name, struct template *ret, struct fail *fail)
 {
 	char dir[PATH_MAX - 64];
+	uint64_t key;
 	int r = template_check(name, fail);
 
 	if (r < 0)
@@ -170,8 +171,11 @@ int template_open(const char *name, struct template *ret, struct fail *fail)
 	r = template_state_dir(dir, sizeof(dir), fail);
 	if (r < 0)
 		return r;
+	r = template_base_key(&key);
+	if (r < 0)
+		return fail_set(fail, -r, "template", "cannot look at /etc: %s", strerror(-r));
 	ret->usr = "/usr";
 	(void)snprintf(ret->root, sizeof(ret->root), "%s/base-%016llx", dir,
-		       (unsigned long long)template_base_key());
+		       (unsigned long long)key);
 	return access(ret->root, F_OK) == 0 ? 0 : build(dir, ret->root, fail);
 }

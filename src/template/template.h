@@ -31,4 +31,4 @@ _must_check_ int template_state_dir(char *ret, size_t size, struct fail *fail);
 _must_check_ int template_build_base(int dir_fd, struct fail *fail);
 
 /* Changes whenever the built-in root would come out differently on this host. */
-uint64_t template_base_key(void);
+_must_check_ int template_base_key(uint64_t *ret);

@@ -186,7 +186,9 @@ void run_traced(struct run *r, char **argv)
 	(void)ptrace(PTRACE_SYSCALL, first, NULL, 0);
 	out_of_time = 0;
 	(void)alarm(TIME_LIMIT_S);
-	while (r->alive > 0) {
+	/* Until nobody is left to wait for, seen or unseen: a child whose parent was killed at once may not
+	 * have shown itself yet. */
+	for (;;) {
 		pid_t pid = waitpid(-1, &status, __WALL);
 
 		if (pid < 0 && errno == EINTR && out_of_time && !r->hung) {
