@@ -137,7 +137,8 @@ static int build(const char *dir, const char *final, struct fail *fail)
 	int r;
 
 	if (lock_fd < 0 || flock(lock_fd, LOCK_EX) < 0)
-		return fail_set(fail, errno, "template", "cannot lock %s: %s", dir, strerror(errno));
+		return fail_set(fail, errno, "template", "cannot lock %s: %s", dir,
+				strerror(errno));
 	if (access(final, F_OK) == 0)
 		return 0; /* somebody else was faster */
 	prune(dir);

@@ -126,7 +126,7 @@ AG_08() {
 	agent flood --timeout 15s
 	[ "$(json .status) $(json '.stdout | length')" = 'output_limit 1048576' ] ||
 		breach "a million frames: $(json .status)"
-	agent flood --output 1G --timeout 1s
+	agent flood --output 256M --timeout 1s
 	[[ "$(json .status)" =~ ^(timeout|cpu_limit)$ ]] || breach "flood against the clock: $(json .status)"
 }
 
