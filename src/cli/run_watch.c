@@ -12,12 +12,15 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #define TICK_US 10000
 #define STARTED_TIMEOUT_US (UINT64_C(10) * 1000000)
 #define FRAMES_PER_TURN 64
+#define TASKS_PER_CPU 4
+#define NICE 10
 
 enum phase { PHASE_STARTING, PHASE_RUNNING, PHASE_ENDED };
 
@@ -33,6 +36,7 @@ struct watch {
 	bool stdin_open;
 	uint64_t started_us;
 	uint64_t next_tick_us;
+	uint32_t weight_milli;
 };
 
 static void end_with(struct watch *w, enum run_status status, const char *message)
@@ -42,6 +46,23 @@ static void end_with(struct watch *w, enum run_status status, const char *messag
 	w->over = true;
 	w->result->status = status;
 	(void)snprintf(w->result->message, sizeof(w->result->message), "%s", message);
+}
+
+/*
+ * RX-18: a quota says how much CPU a box gets, not that it is taken from one CPU. A thousand threads
+ * spread over all of them and claim an equal share of each beside whoever runs there. So a box weighs
+ * less the more it runs at once beyond what its quota can use.
+ */
+static void weigh(struct watch *w, uint32_t tasks)
+{
+	uint32_t fair = (w->step->limits.cpu_milli + 999) / 1000 * TASKS_PER_CPU;
+	uint32_t milli = tasks <= fair ? 1000 : MAX(1000 * fair / tasks, 1u);
+
+	/* Only for a change that matters: it is a write to the kernel at most every tick. */
+	if (!control_on("weight") || (milli < w->weight_milli * 2 && milli * 2 > w->weight_milli))
+		return;
+	if (cgroup_exec_weigh(&w->box->cgroup, &w->exec->cgroup, milli) == 0)
+		w->weight_milli = milli;
 }
 
 /* Reads the counters; a cgroup that cannot be read leaves what the last sample said. */
@@ -66,6 +87,7 @@ static void sample(struct watch *w)
 	w->usage->cpu_system_us = u.cpu_system_us;
 	w->usage->memory_peak = MAX(w->usage->memory_peak, u.memory_peak);
 	w->usage->processes_peak = MAX(w->usage->processes_peak, MAX(u.pids_peak, u.pids_now));
+	weigh(w, u.pids_now);
 	memory = u.memory_now - MIN(u.memory_shmem, MIN(disk.used_bytes, u.memory_now));
 	if (u.oom_kills || (memory > limits->memory_bytes && control_on("memory")))
 		end_with(w, RUN_MEMORY_LIMIT, "it used more memory than --memory allows");
@@ -157,6 +179,8 @@ static void on_frame(struct watch *w, const struct wire_frame *f)
 {
 	if (f->head.type == WIRE_STARTED && w->phase == PHASE_STARTING) {
 		w->phase = PHASE_RUNNING;
+		/* RX-16: passing on its output is work for this box that its quota does not count. */
+		(void)setpriority(PRIO_PROCESS, 0, NICE);
 	} else if (f->head.type == WIRE_FAILED) {
 		on_failed_frame(w, (const struct wire_failed *)f->data);
 	} else if (f->head.type == WIRE_EXIT && w->phase == PHASE_RUNNING) {
@@ -253,6 +277,7 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 		.usage = usage,
 		.stdin_open = q->stdin_fd >= 0 && step == &q->run,
 		.started_us = clock_boot_us(),
+		.weight_milli = 1000,
 	};
 	w.next_tick_us = w.started_us + TICK_US;
 	r->exit_code = -1;

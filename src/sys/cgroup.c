@@ -37,6 +37,12 @@ static int none_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e,
 	return 0;
 }
 
+static int none_exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
+{
+	(void)b, (void)e, (void)milli;
+	return 0;
+}
+
 static int none_exec_rmdir(const struct cgroup_box *b, unsigned n)
 {
 	(void)b, (void)n;
@@ -54,6 +60,7 @@ static const struct cgroup_driver none_driver = {
 	.box_finish = none_box_create,
 	.exec_create = none_exec_create,
 	.exec_sample = none_exec_sample,
+	.exec_weigh = none_exec_weigh,
 	.exec_rmdir = none_exec_rmdir,
 	.box_rmdir = none_box_rmdir,
 };
@@ -247,6 +254,11 @@ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e, struct
 	u.cpu_system_us -= MIN(e->before.cpu_system_us, u.cpu_system_us);
 	*ret = u;
 	return 0;
+}
+
+int cgroup_exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
+{
+	return driver(b->host)->exec_weigh(b, e, milli);
 }
 
 int cgroup_exec_mark(const struct cgroup_box *b, struct cgroup_exec *e)

@@ -138,6 +138,13 @@ _must_check_ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_ex
 				    struct cgroup_usage *ret);
 
 /*
+ * How much the command counts where CPUs are contended, in thousandths of an ordinary one. Without a cpu
+ * controller it is not an error: there is nothing to weigh.
+ */
+_must_check_ int cgroup_exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e,
+				   uint32_t milli);
+
+/*
  * The command is about to start: what the box has used up to now is not its own. In hybrid mode CPU time
  * is counted for the box as a whole (a hierarchy less to make and to enter); elsewhere by the leaf.
  */

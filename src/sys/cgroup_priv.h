@@ -15,6 +15,7 @@ struct cgroup_driver {
 			   struct cgroup_exec *e);
 	int (*exec_sample)(const struct cgroup_box *b, struct cgroup_exec *e,
 			   struct cgroup_usage *u);
+	int (*exec_weigh)(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli);
 	/* One attempt: 0, or -EBUSY when something still runs there. What is gone is no error. */
 	int (*exec_rmdir)(const struct cgroup_box *b, unsigned n);
 	int (*box_rmdir)(const struct cgroup_box *b);

@@ -17,9 +17,11 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
 #define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO) /* no v1 hierarchy has these */
+#define CPU_SHARES 1024                                           /* the kernel's default */
 #define CPU_PERIOD_US 100000
 
 /* Where distributions mount the hierarchies; cpu and cpuacct may be links to one mount. */
@@ -56,6 +58,11 @@ static int base_prepare(int dir)
 	(void)snprintf(text, sizeof(text), "%u", all.pids);
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "pids.max", text);
+	/* All boxes together are weighed against each single process of the host, and against what sets up
+	 * and takes down other boxes: let them count for two on each CPU. */
+	(void)snprintf(text, sizeof(text), "%d", 2 * CPU_SHARES * get_nprocs());
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "cpu.shares", text);
 	return r;
 }
 
@@ -360,11 +367,21 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 	return 0;
 }
 
+static int exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
+{
+	for (size_t i = 0; i < b->host->n_hier; i++)
+		if ((b->host->hier[i].controllers & CGROUP_CPU) && e->fd[i] >= 0)
+			return cgroup_write_u64(e->fd[i], "cpu.shares",
+						MAX((uint64_t)milli * CPU_SHARES / 1000, 2));
+	return 0;
+}
+
 const struct cgroup_driver cgroup_v1_driver = {
 	.box_create = box_create,
 	.box_finish = box_finish,
 	.exec_create = exec_create,
 	.exec_sample = cgroup_v1_exec_sample,
+	.exec_weigh = exec_weigh,
 	.exec_rmdir = exec_rmdir,
 	.box_rmdir = box_rmdir,
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define CPU_WEIGHT 100 /* the kernel's default */
 #define CPU_PERIOD_US 100000
 #define AGENT "agent"
 #define SUPERVISOR "supervisor"
@@ -325,11 +326,20 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 	return r < 0 ? r : 0;
 }
 
+static int exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
+{
+	if (!(b->host->features & CGROUP_CPU))
+		return 0;
+	return cgroup_write_u64(e->fd[0], "cpu.weight",
+				MAX((uint64_t)milli * CPU_WEIGHT / 1000, 1));
+}
+
 const struct cgroup_driver cgroup_v2_driver = {
 	.box_create = box_create,
 	.box_finish = box_finish,
 	.exec_create = exec_create,
 	.exec_sample = cgroup_v2_exec_sample,
+	.exec_weigh = exec_weigh,
 	.exec_rmdir = exec_rmdir,
 	.box_rmdir = box_rmdir,
 };

@@ -302,6 +302,7 @@ static void test_none(void **state)
 	assert_int_equal(cgroup_exec_create(&b, &l, &e), -EOPNOTSUPP);
 	assert_int_equal(cgroup_exec_create(&b, &none, &e), 0);
 	assert_int_equal(e.n_join, 0);
+	assert_int_equal(cgroup_exec_weigh(&b, &e, 500), 0);
 	assert_int_equal(cgroup_exec_sample(&b, &e, &u), 0);
 	assert_int_equal(u.cpu_us, 0);
 	assert_int_equal(cgroup_box_kill(&b), -EOPNOTSUPP);
