@@ -6,7 +6,6 @@
 #include "probe.h"
 
 #include <fcntl.h>
-#include <linux/vm_sockets.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +21,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
+
+/* Some versions of it do not include what they use. */
+#include <linux/vm_sockets.h>
 
 static const char *arg = "";
 

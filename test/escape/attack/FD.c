@@ -103,7 +103,7 @@ static int fd_05(void)
 		(void)fcntl(fd, F_SETFL, O_NONBLOCK | O_ASYNC | O_APPEND);
 		(void)fcntl(fd, F_SETPIPE_SZ, 4096);
 		(void)lseek(fd, 1 << 20, SEEK_SET);
-		(void)ftruncate(fd, 0);
+		(void)!ftruncate(fd, 0);
 		(void)flock(fd, LOCK_EX | LOCK_NB);
 	}
 	for (int i = 0; i < CHUNKS; i++)

@@ -635,7 +635,7 @@ static int big_tree(void)
 		if (symlink("x", path) < 0)
 			break;
 	}
-	(void)chdir("/home/user/out");
+	(void)!chdir("/home/user/out");
 	for (depth = 0; depth < 4000; depth++)
 		if (mkdir("d", 0755) < 0 || chdir("d") < 0)
 			break;
