@@ -183,7 +183,7 @@ static int count_processes(void)
 static void run_plain(char **argv)
 {
 	pid_t pid = fork();
-	int status;
+	int status = -1;
 
 	if (pid == 0) {
 		int null_fd = open("/dev/null", O_RDWR);
