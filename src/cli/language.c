@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/language.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/dir.h"
 #include "base/utf8.h"
 
 #ifndef GLOVEBOX_DATADIR
@@ -165,12 +165,6 @@ static int by_name(const void *a, const void *b)
 	const struct language *one = a, *other = b;
 
 	return strcmp(one->name, other->name);
-}
-
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
 }
 
 /* Takes the descriptor. */

@@ -3,7 +3,6 @@
 #include "cli/run.h"
 
 #include "base/utf8.h"
-#include "sys/landlock.h"
 
 #include <jansson.h>
 #include <sodium.h>

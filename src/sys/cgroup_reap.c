@@ -6,9 +6,9 @@
 #include "sys/cgroup_priv.h"
 
 #include "base/clock.h"
+#include "base/dir.h"
 #include "base/parse.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +17,6 @@
 #include <time.h>
 
 #define REAP_WAIT_US 1000000
-
-static void dir_closep(DIR **d)
-{
-	if (*d != NULL)
-		(void)closedir(*d);
-}
 
 /* A directory stream of its own over an open directory. */
 static DIR *dir_open(int at, const char *name)

@@ -6,7 +6,8 @@
  */
 #include "template/template.h"
 
-#include <dirent.h>
+#include "base/dir.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -148,12 +149,6 @@ static int copy_file(struct copy *c, int from_fd, int to_fd, const char *name,
 	/* Compiled Python files remember their source's time. */
 	return futimens(out, (const struct timespec[]){ st->st_atim, st->st_mtim }) < 0 ? -errno :
 											  0;
-}
-
-static void dir_closep(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
 }
 
 static int copy_dir(struct copy *c, int *from_fd, int to_fd, const char *name, unsigned depth)

@@ -10,7 +10,6 @@
 struct receiver {
 	const struct tree_limits *limits;
 	const struct tree_events *events;
-	enum wire_socket where;
 	uint64_t bytes;
 	uint64_t entries;
 	unsigned depth;
@@ -198,7 +197,6 @@ int tree_recv(int sock, enum wire_socket where, int dir_fd, const struct tree_li
 	struct receiver t = {
 		.limits = limits,
 		.events = events,
-		.where = where,
 		.dir_fd = { dir_fd },
 		.file_fd = -EBADF,
 	};

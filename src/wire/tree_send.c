@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/tree.h"
 
-#include <dirent.h>
+#include "base/dir.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -99,12 +100,6 @@ static int send_name(int sock, int dir_fd, const char *name, struct tree_inward 
 	if (r == 0)
 		r = send_dir(sock, fd, in, depth + 1);
 	return r < 0 ? r : wire_send(sock, WIRE_DIR_END, NULL, 0);
-}
-
-static void dir_closep(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
 }
 
 static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth)
