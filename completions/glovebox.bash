@@ -42,11 +42,86 @@ _glovebox_run() {
 	-c | --code | --env) ;;
 	*)
 		if [[ $cur == -* ]]; then
-			_glovebox_words "$cur" '-l --language -c --code -t --template --stdin --in --out --env
+			_glovebox_words "$cur" '-l --language -c --code -t --template --stdin --in --out --env --service --local
 				--timeout --cpu-time --cpus --memory --disk --files --pids --output
 				--json --raw -v --verbose -h --help --'
 		else
 			_glovebox_files "$cur"
+		fi
+		;;
+	esac
+}
+
+_glovebox_sandboxes() {
+	_glovebox_words "$2" "$("$1" ls -q 2>/dev/null)"
+}
+
+_glovebox_serve() {
+	case $2 in
+	--config | --tls-cert | --tls-key) _glovebox_files "$1" ;;
+	--state) _glovebox_files "$1" -d ;;
+	--sandbox-root | --webhooks-private-addresses) _glovebox_words "$1" 'true false' ;;
+	--*) ;;
+	*) _glovebox_words "$1" "--config -h --help $("$3" serve --help 2>/dev/null | grep -oE '^ +--[a-z-]+')" ;;
+	esac
+}
+
+# The keys that 'glovebox key ls' shows, by id and by name.
+_glovebox_keys() {
+	_glovebox_words "$2" "$("$1" key ls 2>/dev/null | awk 'NR > 1 { print $1; if ($2 != "-") print $2 }')"
+}
+
+_glovebox_key() {
+	local cur=$1 prev=$2 program=$3
+
+	case $prev in
+	--scope) _glovebox_words "$cur" 'sandboxes read admin' ;;
+	--expires) _glovebox_words "$cur" '12h 30d 90d 365d' ;;
+	--state) _glovebox_files "$cur" -d ;;
+	--config) _glovebox_files "$cur" ;;
+	-o | --output) _glovebox_words "$cur" 'json table' ;;
+	--name) ;;
+	key) [[ $cur == -* ]] || _glovebox_words "$cur" 'create ls revoke rotate' ;;
+	revoke | rotate) [[ $cur == -* ]] || _glovebox_keys "$program" "$cur" ;;
+	esac
+	[[ $cur != -* || ${#COMPREPLY[@]} -gt 0 ]] ||
+		_glovebox_words "$cur" '--name --expires --scope --all -o --output --state --config -h --help'
+}
+
+_glovebox_config() {
+	case $2 in
+	check | --config) _glovebox_files "$1" ;;
+	-o | --output) _glovebox_words "$1" 'json table' ;;
+	*)
+		if [[ $2 == config && $1 != -* ]]; then
+			_glovebox_words "$1" 'check show example'
+		else
+			_glovebox_words "$1" '--config -o --output -h --help'
+		fi
+		;;
+	esac
+}
+
+# Verbs that take sandboxes. Arguments: cur, prev, program, the options of the verb.
+_glovebox_sandbox_verb() {
+	local i
+
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		[[ ${COMP_WORDS[i]} != -- ]] || return 0
+	done
+	case $2 in
+	-o | --output) _glovebox_words "$1" 'json table' ;;
+	--timeout) _glovebox_words "$1" '5m 1h 24h' ;;
+	--state) _glovebox_words "$1" 'running paused' ;;
+	-u | --user) _glovebox_words "$1" 'user root' ;;
+	--env | --metadata | --name | -w | --cwd) ;;
+	*)
+		if [[ $1 == -* ]]; then
+			_glovebox_words "$1" "$4 -h --help"
+		elif [ "${COMP_WORDS[1]}" = create ]; then
+			_glovebox_words "$1" 'base code-interpreter-v1'
+		elif [ "${COMP_WORDS[1]}" != ls ]; then
+			_glovebox_sandboxes "$3" "$1"
 		fi
 		;;
 	esac
@@ -57,13 +132,40 @@ _glovebox() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_glovebox_words "$cur" 'run languages doctor version help'
+		_glovebox_words "$cur" 'run languages serve key config create ls exec shell cp logs inspect stats
+			pause resume snapshot kill doctor version help'
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	run) _glovebox_run "$cur" "$prev" "$program" ;;
 	languages) _glovebox_words "$cur" '--no-versions --json -h --help' ;;
 	doctor) _glovebox_words "$cur" '--fix --json -h --help' ;;
+	serve) _glovebox_serve "$cur" "$prev" "$program" ;;
+	key) _glovebox_key "$cur" "$prev" "$program" ;;
+	config) _glovebox_config "$cur" "$prev" ;;
+	create)
+		_glovebox_sandbox_verb "$cur" "$prev" "$program" '--timeout --pause --env --metadata -o --output'
+		;;
+	ls) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--state -q --quiet -o --output' ;;
+	exec)
+		_glovebox_sandbox_verb "$cur" "$prev" "$program" '-i --stdin -u --user -w --cwd --env --raw --'
+		;;
+	shell) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-u --user' ;;
+	cp)
+		_glovebox_sandbox_verb "$cur" "$prev" "$program" '-u --user'
+		if [[ $cur != -* && $prev != -* ]]; then
+			compopt -o filenames -o nospace 2>/dev/null
+			COMPREPLY=("${COMPREPLY[@]/%/:}")
+			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur")
+		fi
+		;;
+	logs) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-f --follow -o --output' ;;
+	inspect) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-o --output' ;;
+	stats) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-a --all -o --output' ;;
+	pause) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--files-only' ;;
+	resume) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--timeout' ;;
+	snapshot) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--name -o --output' ;;
+	kill) _glovebox_sandbox_verb "$cur" "$prev" "$program" '' ;;
 	esac
 }
 

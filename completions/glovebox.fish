@@ -12,10 +12,49 @@ function __glovebox_in_run
 	test (count $words) -ge 2; and test "$words[2]" = run; and not contains -- -- $words
 end
 
-set -l verbs run languages doctor version help
+function __glovebox_sandboxes
+	glovebox ls -q 2>/dev/null
+end
+
+function __glovebox_keys
+	glovebox key ls 2>/dev/null | awk 'NR > 1 { print $1; if ($2 != "-") print $2 }'
+end
+
+# True behind this verb (and this action of it), not behind a --.
+function __glovebox_at
+	set -l words (commandline -opc)
+	contains -- -- $words; and return 1
+	test (count $words) -ge 2; and test "$words[2]" = $argv[1]; or return 1
+	test (count $argv) -lt 2; or begin
+		test (count $words) -ge 3; and test "$words[3]" = $argv[2]
+	end
+end
+
+# True right behind this verb.
+function __glovebox_after
+	set -l words (commandline -opc)
+	test (count $words) -eq 2; and test "$words[2]" = $argv[1]
+end
+
+set -l verbs run languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor version help
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -f
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a run -d 'run code or a command in a sealed box'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a languages -d 'show the languages that can be run here'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a serve -d 'serve sandboxes over HTTP'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a key -d 'make, show, rotate and revoke keys'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a config -d 'check and show settings'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a create -d 'create a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a ls -d 'list sandboxes'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a exec -d 'run a command in a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a shell -d 'open a terminal in a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a cp -d 'copy files into a sandbox or out of it'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a logs -d 'show what happened in a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a inspect -d 'show everything about a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a stats -d 'show what sandboxes use'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a pause -d 'freeze a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a resume -d 'let a paused sandbox go on'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a snapshot -d 'keep the files of a sandbox, to start others from'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a kill -d 'end a sandbox'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a doctor -d 'check what protections this machine offers'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a version -d 'show the version'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a help -d 'show the verbs'
@@ -27,6 +66,8 @@ complete -c glovebox -n __glovebox_in_run -l stdin -r -F -d 'standard input of t
 complete -c glovebox -n __glovebox_in_run -l in -r -F -d 'copy a file or directory in'
 complete -c glovebox -n __glovebox_in_run -l out -x -a '(__fish_complete_directories)' -d 'copy /home/user/out to a new or empty directory'
 complete -c glovebox -n __glovebox_in_run -l env -x -d 'set a variable, NAME=VALUE'
+complete -c glovebox -n __glovebox_in_run -l service -d 'in the running service'
+complete -c glovebox -n __glovebox_in_run -l local -d 'in this process'
 complete -c glovebox -n __glovebox_in_run -l timeout -x -a '1s 5s 30s 5m' -d 'wall clock'
 complete -c glovebox -n __glovebox_in_run -l cpu-time -x -a '1s 10s 60s' -d 'CPU time'
 complete -c glovebox -n __glovebox_in_run -l cpus -x -a '0.5 1 2' -d 'CPU share'
@@ -45,4 +86,57 @@ complete -c glovebox -n '__fish_seen_subcommand_from languages' -l json -d 'a JS
 complete -c glovebox -n '__fish_seen_subcommand_from doctor' -f
 complete -c glovebox -n '__fish_seen_subcommand_from doctor' -l fix -d 'repair what can safely be repaired'
 complete -c glovebox -n '__fish_seen_subcommand_from doctor' -l json -d 'one JSON object'
-complete -c glovebox -n '__fish_seen_subcommand_from run languages doctor' -s h -l help -d 'show the options'
+
+complete -c glovebox -n '__glovebox_at serve' -f
+complete -c glovebox -n '__glovebox_at serve' -l config -r -F -d settings
+for setting in (glovebox serve --help 2>/dev/null | string match -r '^ +--[a-z-]+' | string trim | string sub -s 3)
+	contains -- $setting config help; or complete -c glovebox -n '__glovebox_at serve' -l $setting -r -F -d 'a setting'
+end
+
+complete -c glovebox -n '__glovebox_at key' -f
+complete -c glovebox -n '__glovebox_after key' -a 'create ls revoke rotate'
+complete -c glovebox -n '__glovebox_at key revoke; or __glovebox_at key rotate' -a '(__glovebox_keys)'
+complete -c glovebox -n '__glovebox_at key' -l name -x -d 'how to call it'
+complete -c glovebox -n '__glovebox_at key' -l expires -x -a '12h 30d 90d 365d' -d 'until when it is good'
+complete -c glovebox -n '__glovebox_at key' -l scope -x -a 'sandboxes read admin' -d 'what it is good for'
+complete -c glovebox -n '__glovebox_at key' -l all -d 'revoked ones too'
+complete -c glovebox -n '__glovebox_at key' -l state -x -a '(__fish_complete_directories)' -d 'state directory of the service'
+complete -c glovebox -n '__glovebox_at key' -l config -r -F -d 'settings of the service'
+
+complete -c glovebox -n '__glovebox_at config' -f
+complete -c glovebox -n '__glovebox_after config' -a 'check show example'
+complete -c glovebox -n '__glovebox_at config check' -F
+complete -c glovebox -n '__glovebox_at config' -l config -r -F -d 'the file to show'
+
+for verb in key config create ls logs inspect stats snapshot
+	complete -c glovebox -n "__glovebox_at $verb" -s o -l output -x -a 'json table' -d 'what to print'
+end
+for verb in exec shell logs inspect stats pause resume snapshot kill
+	complete -c glovebox -n "__glovebox_at $verb" -f -a '(__glovebox_sandboxes)'
+end
+for verb in exec shell cp
+	complete -c glovebox -n "__glovebox_at $verb" -s u -l user -x -a 'user root' -d 'as this user of the sandbox'
+end
+for verb in create resume
+	complete -c glovebox -n "__glovebox_at $verb" -l timeout -x -a '5m 1h 24h' -d 'when it ends by itself'
+end
+for verb in create exec
+	complete -c glovebox -n "__glovebox_at $verb" -l env -x -d 'set a variable, NAME=VALUE'
+end
+complete -c glovebox -n '__glovebox_at create' -f -a 'base code-interpreter-v1'
+complete -c glovebox -n '__glovebox_at create' -l pause -d 'then it is paused, not killed'
+complete -c glovebox -n '__glovebox_at create' -l metadata -x -d 'something to find it by, KEY=VALUE'
+complete -c glovebox -n '__glovebox_at ls' -f
+complete -c glovebox -n '__glovebox_at ls' -l state -x -a 'running paused' -d 'only those'
+complete -c glovebox -n '__glovebox_at ls' -s q -l quiet -d 'only their ids'
+complete -c glovebox -n '__glovebox_at exec' -s i -l stdin -d 'pass our standard input on'
+complete -c glovebox -n '__glovebox_at exec' -s w -l cwd -x -d where
+complete -c glovebox -n '__glovebox_at exec' -l raw -d 'do not defuse control characters on a terminal'
+complete -c glovebox -n '__glovebox_at logs' -s f -l follow -d 'go on until the sandbox ends'
+complete -c glovebox -n '__glovebox_at stats' -s a -l all -d 'all that are kept'
+complete -c glovebox -n '__glovebox_at pause' -l files-only -d 'keep only their files'
+complete -c glovebox -n '__glovebox_at snapshot' -l name -x -d 'how to call it'
+
+for verb in run languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor
+	complete -c glovebox -n "__glovebox_at $verb" -s h -l help -d 'show the options'
+end

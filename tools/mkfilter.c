@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles src/box/syscalls.def into a seccomp program and prints it as a C header. Runs at build
- * time, so that a box pays nothing for it and the product does not need libseccomp.
+ * Compiles a table of system calls (src/box/syscalls.def; src/server/syscalls.def) into a seccomp program
+ * and prints it as a C header. Runs at build time, so that a box pays nothing for it and the product does
+ * not need libseccomp.
  *
  * Theory of operation
  * libseccomp makes what is easy to get wrong: the tests of architecture and x32, the search tree
@@ -250,10 +251,12 @@ static void put(FILE *f, const char *fmt, ...)
 		err(EXIT_FAILURE, "write");
 }
 
-static void print_header(FILE *f, const struct program *p, size_t tree_len)
+static void print_header(FILE *f, const char *name, const struct program *p, size_t tree_len)
 {
-	put(f, "/* Made by tools/mkfilter.c from src/box/syscalls.def: do not edit. */\n"
-	       "#pragma once\n\n#include <linux/filter.h>\n\n");
+	put(f,
+	    "/* Made by tools/mkfilter.c from src/%s/syscalls.def: do not edit. */\n"
+	    "#pragma once\n\n#include <linux/filter.h>\n\n",
+	    name);
 	/* Numbers are the architecture's: a cross build must not take the build machine's. */
 #if defined(__x86_64__)
 	put(f, "#ifndef __x86_64__\n");
@@ -265,9 +268,9 @@ static void print_header(FILE *f, const struct program *p, size_t tree_len)
 	put(f,
 	    "#error \"this filter was made on, and for, another architecture\"\n#endif\n\n"
 	    "/* From here on the blocks of the argument rules; before it, the tree. */\n"
-	    "#define BOX_FILTER_TREE_LEN %zu\n\n"
-	    "static const struct sock_filter box_filter_code[%zu] = {\n",
-	    tree_len, p->len);
+	    "#define %s_FILTER_TREE_LEN %zu\n\n"
+	    "static const struct sock_filter %s_filter_code[%zu] = {\n",
+	    strcmp(name, "box") == 0 ? "BOX" : "SERVER", tree_len, name, p->len);
 	for (size_t i = 0; i < p->len; i++)
 		put(f, "\t{ 0x%02x, %3u, %3u, 0x%08x }, /* %zu */\n", p->code[i].code,
 		    p->code[i].jt, p->code[i].jf, p->code[i].k, i);
@@ -281,18 +284,18 @@ int main(int argc, char *argv[])
 	size_t n, tree_len;
 	FILE *f;
 
-	if (argc != 2)
-		errx(EXIT_FAILURE, "usage: mkfilter HEADER");
+	if (argc != 3)
+		errx(EXIT_FAILURE, "usage: mkfilter box|server HEADER");
 	table = syscall_table(&n);
 	compile_tree(table, n, &p);
 	tree_len = p.len;
 	append_rules(table, n, &p);
 
-	f = fopen(argv[1], "we");
+	f = fopen(argv[2], "we");
 	if (!f)
-		err(EXIT_FAILURE, "%s", argv[1]);
-	print_header(f, &p, tree_len);
+		err(EXIT_FAILURE, "%s", argv[2]);
+	print_header(f, argv[1], &p, tree_len);
 	if (fclose(f) != 0)
-		err(EXIT_FAILURE, "%s", argv[1]);
+		err(EXIT_FAILURE, "%s", argv[2]);
 	return EXIT_SUCCESS;
 }

@@ -1,39 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent's parts share. struct command and its table are in command.h. */
 #pragma once
 
 #include "wire/wire.h"
 
+#include <sys/types.h>
+
 #define AGENT_CONTROL_FD 3
-#define AGENT_OPS_MAX 64     /* commands at once */
-#define AGENT_POLLS_PER_OP 5 /* descriptors each is watched by */
+#define AGENT_JOIN_MAX 7 /* cgroups a command joins */
 
-/* op.c: starts a command. sock is the command's from then on; on failure it stays the caller's. */
-_must_check_ int agent_exec(const struct wire_exec *request, int sock, const int *join_fds,
-			    size_t n_join);
+/* The cgroups that commands join which bring none of their own (WIRE_LEAF), and what they all may use:
+ * a command started by sudo gets the limits of the last one that the host asked for. */
+struct agent_defaults {
+	int join_fds[AGENT_JOIN_MAX];
+	size_t n_join;
+	struct wire_exec request;
+};
+extern struct agent_defaults agent_defaults;
 
-/* Takes the exits of commands, and of whatever else ended in the box. */
-void agent_reap(void);
+#define AGENT_GROUPS_MAX 32
+#define AGENT_PATH_MAX 255 /* of a home directory or shell in /etc/passwd */
 
-/* What the commands wait for, before poll(), and what came of it, after. */
-struct pollfd;
-size_t agent_poll_prepare(struct pollfd *polls, size_t *ret_used, bool *ret_draining);
-void agent_poll_handle(const struct pollfd *polls, const size_t *used, size_t n);
+/* Somebody of the box's /etc/passwd. */
+struct agent_user {
+	uint32_t uid;
+	uint32_t gid;
+	char name[WIRE_USER_MAX + 1];
+	char home[AGENT_PATH_MAX + 1];
+	char shell[AGENT_PATH_MAX + 1];
+	size_t n_groups;
+	uint32_t groups[AGENT_GROUPS_MAX]; /* the supplementary ones, of /etc/group */
+};
 
-/* Gives up what a payload must not have and becomes the user. Only in a forked child. */
+/* user.c: -ENOENT when there is no such user. What it reads was written by whoever runs in the box. */
+_must_check_ int agent_user_lookup(const char *name, struct agent_user *ret);
+_must_check_ int agent_user_find(const char *passwd_path, const char *group_path, const char *name,
+				 struct agent_user *ret);
+
+/* become.c. First of all, in the agent: what there is to drop. */
+_must_check_ int agent_read_bounding_set(void);
+
+/* The rest is for forked children. Was the box made with a root that commands can be? */
+bool agent_has_root(void);
+
+/* For file operations. uid 0 keeps CHOWN, DAC_OVERRIDE, FOWNER and FSETID, nobody else keeps anything.
+ * -EPERM for uid 0 in a box that was not made for it. */
+_must_check_ int agent_become_user(const struct agent_user *user);
+
+/* For programs. uid 0 keeps the box root's short list, nobody else keeps anything. */
+_must_check_ int agent_become_payload(const struct agent_user *user);
+
+/* For file trees of a one-shot run: the user without a name. */
 _must_check_ int agent_become(uint32_t uid, uint32_t gid);
 
-/* The forked child of a command: never returns. Failures go to status_fd as struct wire_failed. */
-struct agent_child {
-	struct wire_exec request;
-	int sock;
-	int in_fd;
-	int out_fd;
-	int err_fd;
-	int status_fd;
-	const int *join_fds;
-	size_t n_join;
-};
-_noreturn_ void agent_child_run(const struct agent_child *c);
+/* In the agent itself: what only commands of uid 0 need is put aside until a child asks for it. */
+_must_check_ int agent_lower_capabilities(void);
+_must_check_ int agent_raise_capabilities(void);
 
-/* The forked child of a file transfer: never returns. */
+/* For a child that has started a command of another user and has nothing left to do but to end it. */
+_must_check_ int agent_keep_kill(void);
+
+/* fds.c: closes everything but 0 to 2 and these; negative ones are passed over. A child that keeps a copy
+ * of another command's pipe keeps that command from seeing its end. */
+void agent_keep_fds(const int *fds, size_t n);
+
+/* child.c: what every process of the box does that is not the agent itself. */
+_must_check_ int agent_join_cgroups(const int *fds, size_t n);
+_must_check_ int agent_set_oom_score(int score);
+void agent_unblock_signals(void);
+
+/* files.c: the forked child of a file transfer: never returns. */
 _noreturn_ void agent_files_run(enum wire_type type, const struct wire_files *request, int sock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the agent's credentials to a payload's: no capability in any set, none obtainable, no
- * supplementary groups. no_new_privs, seccomp and Landlock are not set here: they were put on before
- * the agent itself was executed, so nothing in a box ever ran without them.
+ * From the agent's credentials to a payload's: no capability in any set, none obtainable, no groups but
+ * its own. Only uid 0 of a box that was made with a root keeps something, and that is a short list.
+ * no_new_privs, seccomp and Landlock are not set here: they were put on before the agent itself was
+ * executed, so nothing in a box ever ran without them.
  */
 #include "agent/agent.h"
 
@@ -12,45 +13,151 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-static int drop_bounding_set(void)
+#define BIT(cap) (UINT64_C(1) << (cap))
+
+/* What root of a box needs to change any file of it. */
+#define FILE_CAPS (BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID))
+
+/* And to install and run services: become their users, end them, listen on port 80. */
+#define ROOT_CAPS                                                                                  \
+	(FILE_CAPS | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_KILL) | BIT(CAP_NET_BIND_SERVICE))
+
+/* The agent's own: to start commands as the user, to empty their bounding set, to end them. */
+#define AGENT_CAPS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL))
+
+/* Programs of uid != 0, and file operations, which execute nothing: uid 0 is worth nothing by itself. */
+#define LOCKED_BITS                                                                                \
+	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |                    \
+	 SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |                                   \
+	 SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+/* Programs of the box's root: executing one gives it what the bounding set has, which is the short list.
+ * Nobody can change these bits again: that takes SETPCAP, which is not on it. */
+#define ROOT_BITS (SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+/* Read once: it can only shrink, and asking for it is forty system calls that each command would make. */
+static uint64_t bounding_set;
+
+int agent_read_bounding_set(void)
 {
 	for (unsigned long cap = 0; cap <= 63; cap++) {
 		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
 
 		if (has < 0)
 			return errno == EINVAL && cap > CAP_SETFCAP ? 0 : -errno; /* the last one */
-		if (has && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return -errno;
+		if (has)
+			bounding_set |= BIT(cap);
 	}
 	return 0;
 }
 
-static int drop_capabilities(void)
+static int drop_bounding_set(uint64_t keep)
+{
+	for (unsigned long cap = 0; cap <= 63; cap++)
+		if ((bounding_set & ~keep & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+static int set_capabilities(uint64_t permitted, uint64_t effective)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
+	const struct __user_cap_data_struct caps[2] = {
+		{ .permitted = (uint32_t)permitted, .effective = (uint32_t)effective },
+		{ .permitted = (uint32_t)(permitted >> 32),
+		  .effective = (uint32_t)(effective >> 32) },
+	};
 
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+	return syscall(SYS_capset, &head, caps) < 0 ? -errno : 0;
+}
+
+static int get_permitted(uint64_t *ret)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, caps) < 0)
+		return -errno;
+	*ret = caps[0].permitted | (uint64_t)caps[1].permitted << 32;
+	return 0;
+}
+
+bool agent_has_root(void)
+{
+	uint64_t permitted = 0;
+
+	return getuid() == 0 && get_permitted(&permitted) == 0 &&
+	       (permitted & ROOT_CAPS) == ROOT_CAPS;
+}
+
+int agent_lower_capabilities(void)
+{
+	uint64_t permitted = 0;
+	int r = get_permitted(&permitted);
+
+	/* Otherwise the kernel would put back what is about files whenever a pipe has been made as the
+	 * user. Whoever becomes somebody sets these bits anew. */
+	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
+		return -errno;
+	return r < 0 ? r : set_capabilities(permitted, permitted & AGENT_CAPS);
+}
+
+int agent_raise_capabilities(void)
+{
+	uint64_t permitted = 0;
+	int r = get_permitted(&permitted);
+
+	return r < 0 ? r : set_capabilities(permitted, permitted);
+}
+
+int agent_keep_kill(void)
+{
+	return set_capabilities(BIT(CAP_KILL), BIT(CAP_KILL));
+}
+
+static int become(const struct agent_user *user, uint64_t keep, unsigned long securebits)
+{
+	int r;
+
+	if (prctl(PR_SET_SECUREBITS, securebits, 0, 0, 0) < 0)
+		return -errno;
+	r = drop_bounding_set(keep);
+	if (r < 0)
+		return r;
+	if (setgroups(user->n_groups, user->groups) < 0 ||
+	    setresgid(user->gid, user->gid, user->gid) < 0 ||
+	    setresuid(user->uid, user->uid, user->uid) < 0)
+		return -errno;
+	return set_capabilities(keep, keep);
+}
+
+/* Only one id is mapped: we are that user already and have had no capability since exec. */
+static int become_single(const struct agent_user *user)
+{
+	return getuid() == user->uid && getgid() == user->gid ? 0 : -EPERM;
+}
+
+int agent_become_user(const struct agent_user *user)
+{
+	if (getuid() != 0)
+		return become_single(user);
+	if (user->uid != 0)
+		return become(user, 0, LOCKED_BITS);
+	return agent_has_root() ? become(user, FILE_CAPS, LOCKED_BITS) : -EPERM;
+}
+
+int agent_become_payload(const struct agent_user *user)
+{
+	if (getuid() != 0)
+		return become_single(user);
+	if (user->uid != 0)
+		return become(user, 0, LOCKED_BITS);
+	return agent_has_root() ? become(user, ROOT_CAPS, ROOT_BITS) : -EPERM;
 }
 
 int agent_become(uint32_t uid, uint32_t gid)
 {
-	int r;
+	const struct agent_user user = { .uid = uid, .gid = gid };
 
-	/* Only one id is mapped: we are that user already and have had no capability since exec. */
-	if (getuid() != 0)
-		return getuid() == uid && getgid() == gid ? 0 : -EPERM;
-
-	if (prctl(PR_SET_SECUREBITS,
-		  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
-			  SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-			  SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
-		  0, 0, 0) < 0)
-		return -errno;
-	r = drop_bounding_set();
-	if (r < 0)
-		return r;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-		return -errno;
-	return drop_capabilities();
+	return agent_become_user(&user);
 }

@@ -4,100 +4,35 @@
  * its arguments is its own, then reads what to run from the operation's socket, becomes the user and
  * executes.
  */
-#include "agent/agent.h"
+#include "agent/child.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#define ARGS_MAX 4096
-#define ENVS_MAX 1024
-#define STRINGS_MAX (UINT64_C(1) << 20) /* bytes of all arguments and variables together */
-
 extern char **environ;
-
-struct command {
-	char cwd[WIRE_PATH_MAX + 1];
-	char *args[ARGS_MAX + 1];
-	char *envs[ENVS_MAX + 1];
-	size_t n_args;
-	size_t n_envs;
-	uint64_t bytes;
-};
 
 static _noreturn_ void fail(const struct agent_child *c, enum wire_step step, int err)
 {
-	struct wire_failed failed = { .step = step, .err = err < 0 ? -err : err };
+	const struct wire_failed failed = { .step = step, .err = err < 0 ? -err : err };
 
-	(void)!write(c->status_fd, &failed, sizeof(failed));
+	(void)!wire_send(c->status_fd, WIRE_FAILED, &failed, sizeof(failed));
 	_exit(127);
 }
 
-static int add_string(struct command *cmd, char **list, size_t *n, size_t max, const void *data,
-		      size_t len)
+int agent_join_cgroups(const int *fds, size_t n)
 {
-	char *text;
-
-	if (*n >= max || memchr(data, '\0', len))
-		return -EINVAL;
-	cmd->bytes += len + 1;
-	if (cmd->bytes > STRINGS_MAX)
-		return -E2BIG;
-	text = malloc(len + 1);
-	if (!text)
-		return -ENOMEM;
-	memcpy(text, data, len);
-	text[len] = '\0';
-	list[(*n)++] = text;
-	return 0;
-}
-
-static int read_command(int sock, struct command *cmd)
-{
-	static struct wire_frame f;
-
-	for (;;) {
-		int r = wire_recv(sock, &f, WIRE_ON_TO_OP);
-		size_t len;
-
-		if (r <= 0)
-			return r < 0 ? r : -ECANCELED;
-		len = wire_len(&f);
-		switch (f.head.type) {
-		case WIRE_CWD:
-			if (memchr(f.data, '\0', len))
-				return -EINVAL;
-			memcpy(cmd->cwd, f.data, len);
-			cmd->cwd[len] = '\0';
-			break;
-		case WIRE_ARG:
-			r = add_string(cmd, cmd->args, &cmd->n_args, ARGS_MAX, f.data, len);
-			break;
-		case WIRE_ENV:
-			r = add_string(cmd, cmd->envs, &cmd->n_envs, ENVS_MAX, f.data, len);
-			break;
-		case WIRE_GO:
-			return cmd->n_args ? 0 : -EINVAL;
-		default:
-			return -EPROTO;
-		}
-		if (r < 0)
-			return r;
-	}
-}
-
-static int join_cgroups(const struct agent_child *c)
-{
-	for (size_t i = 0; i < c->n_join; i++)
-		if (write(c->join_fds[i], "0", 1) != 1)
+	for (size_t i = 0; i < n; i++)
+		if (write(fds[i], "0", 1) != 1)
 			return -errno;
 	return 0;
 }
 
 /* A command that outgrows the box's memory must die before the agent does. */
-static int set_oom_score(int score)
+int agent_set_oom_score(int score)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	char text[16];
@@ -166,50 +101,82 @@ static int set_stdio(const struct agent_child *c)
 		in_fd = null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (in_fd < 0)
 		return -errno;
+	if (c->tty && ioctl(in_fd, TIOCSCTTY, 0) < 0)
+		return -errno;
 	if (dup2(in_fd, 0) < 0 || dup2(c->out_fd, 1) < 0 || dup2(c->err_fd, 2) < 0)
 		return -errno;
 	return 0;
 }
 
-static void reset_signals(void)
+/* So that /dev/stdout can be opened by name. Only where the box has a root we may give things away; for
+ * others it is a convenience lost. */
+static void give_stdio(const struct agent_child *c, const struct agent_user *user)
 {
-	struct sigaction sa = { .sa_handler = SIG_DFL };
+	if (!c->own_stdio || user->uid == c->request.uid || user->uid == 0 ||
+	    agent_raise_capabilities() < 0)
+		return;
+	for (int fd = c->in_fd < 0 ? 1 : 0; fd < 3; fd++)
+		(void)!fchown(fd, user->uid, user->gid);
+}
+
+void agent_unblock_signals(void)
+{
 	sigset_t none;
 
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &sa, NULL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-void agent_child_run(const struct agent_child *c)
+void agent_child_exec(const struct agent_child *c, struct request *q)
 {
-	static struct command cmd;
+	struct agent_user user = { .uid = c->request.uid, .gid = c->request.gid };
 	int r;
 
-	reset_signals();
-	(void)setsid();
-	(void)umask(022);
-	r = join_cgroups(c);
+	if (q->user[0]) {
+		r = agent_user_lookup(q->user, &user);
+		if (r < 0)
+			fail(c, WIRE_STEP_USER, r);
+	}
+	r = set_stdio(c);
 	if (r == 0)
-		r = set_oom_score(c->request.oom_score_adj);
-	if (r < 0)
-		fail(c, WIRE_STEP_CGROUP, r);
-	r = read_command(c->sock, &cmd);
-	if (r == 0)
-		r = set_stdio(c);
+		r = request_environment(q, &user, c->tty);
 	if (r < 0)
 		fail(c, WIRE_STEP_REQUEST, r);
+	give_stdio(c, &user);
 	r = set_limits(&c->request);
 	if (r < 0)
 		fail(c, WIRE_STEP_RLIMIT, r);
-	r = agent_become(c->request.uid, c->request.gid);
+	r = agent_become_payload(&user);
 	if (r < 0)
-		fail(c, WIRE_STEP_DROP, r);
-	if (chdir(cmd.cwd[0] ? cmd.cwd : "/") < 0)
-		fail(c, WIRE_STEP_CWD, errno);
+		fail(c, user.uid == 0 && r == -EPERM ? WIRE_STEP_USER : WIRE_STEP_DROP, r);
+	r = request_enter(q, &user);
+	if (r < 0)
+		fail(c, WIRE_STEP_CWD, r);
 
-	environ = cmd.envs;
-	execvp(cmd.args[0], cmd.args); /* searches the command's own PATH */
+	environ = q->envs;
+	execvp(q->args[0], q->args); /* searches the command's own PATH */
 	fail(c, WIRE_STEP_EXEC, errno);
+}
+
+void agent_child_run(const struct agent_child *c, int sock, const int *join_fds, size_t n_join)
+{
+	static struct request q;
+	int keep[5 + AGENT_JOIN_MAX] = { c->status_fd, sock, c->in_fd, c->out_fd, c->err_fd };
+	int r;
+
+	agent_unblock_signals();
+	(void)setsid();
+	(void)umask(022);
+	memcpy(keep + 5, join_fds, n_join * sizeof(int));
+	agent_keep_fds(keep, 5 + n_join);
+	r = agent_join_cgroups(join_fds, n_join);
+	if (r == 0)
+		r = agent_set_oom_score(c->request.oom_score_adj);
+	if (r < 0)
+		fail(c, WIRE_STEP_CGROUP, r);
+	q.label_fd = c->status_fd;
+	r = request_read(sock, &q);
+	if (r < 0)
+		fail(c, WIRE_STEP_REQUEST, r);
+	agent_child_exec(c, &q);
 }

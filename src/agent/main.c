@@ -3,105 +3,189 @@
  * The agent: pid 1 of a box.
  *
  * Runs as     the box's uid 0 with CAP_SETUID, CAP_SETGID, CAP_SETPCAP and CAP_KILL (to start and end
- *             commands as the user, and to empty their bounding set); where only one id is mapped, as
+ *             commands as the user, and to empty their bounding set); in a box with a root it can also hand
+ *             on that root's short list, which it does not use itself; where only one id is mapped, as
  *             that id without any capability. Under the box's seccomp filter and Landlock rules.
- * Holds       the control socket, and per command its socket and three pipes.
+ * Holds       the control socket, the cgroups that commands join, per command its sockets and pipes, and
+ *             in a box with a root the socket that sudo connects to.
  * Reads       messages from the host, and bytes that commands print.
  * Must never  be trusted: after the first foreign instruction, every byte from here is hostile to
  *             the host, which checks it as such.
  *
- * Theory of operation: one thread, one poll loop, a fixed table of commands (op.c). File transfers are
- * forked children that talk on their socket themselves (files.c). The end of the control socket ends the agent, and
- * with pid 1 the kernel ends everything else in the box.
+ * Theory of operation: one thread, one loop (loop.c), a fixed table of commands (command.h). File
+ * operations and sudo are forked children that talk on their socket themselves. The end of the control
+ * socket ends the agent, and with pid 1 the kernel ends everything else in the box.
+ *
+ * The same image is `sudo` in a box: whoever is not pid 1 is that.
  */
-#include "agent/agent.h"
+#include "agent/command.h"
+#include "agent/fs.h"
+#include "agent/helper.h"
+#include "agent/loop.h"
+#include "agent/sudo.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
-#define LOOK_MS 1000 /* how often to look for ends that no signal told of */
-#define NUDGE_MS 20  /* how often the stragglers of a command that has ended are looked at */
+#define NOFILE 8192 /* more than the tables here can hold at once */
 
-static int start_files(enum wire_type type, const struct wire_files *request, int sock)
+struct agent_defaults agent_defaults;
+
+static void refuse(int sock, int err)
 {
-	pid_t pid = fork();
+	const struct wire_failed failed = { .step = WIRE_STEP_REQUEST, .err = -err };
 
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		agent_files_run(type, request, sock);
+	(void)!wire_send(sock, WIRE_FAILED, &failed, sizeof(failed));
 	fd_close(sock);
-	return 0;
 }
 
-/* One request. The first descriptor is the operation's socket, the rest are cgroups to join. */
-static void read_control(void)
+static _noreturn_ void run_files(const struct wire_frame *f, int sock)
 {
-	static struct wire_frame f;
-	int fds[8];
-	size_t n_fds = ARRAY_SIZE(fds);
-	int r = wire_recv_fds(AGENT_CONTROL_FD, &f, WIRE_ON_CONTROL, fds, &n_fds);
+	int r = helper_confine(sock);
 
-	if (r <= 0)
-		_exit(0); /* the host is gone or talks nonsense: end the box */
-	if (n_fds == 0)
-		_exit(1);
-	if (f.head.type == WIRE_EXEC)
-		r = agent_exec((const struct wire_exec *)f.data, fds[0], fds + 1, n_fds - 1);
-	else
-		r = start_files(f.head.type, (const struct wire_files *)f.data, fds[0]);
 	if (r < 0) {
-		struct wire_failed failed = { .step = WIRE_STEP_REQUEST, .err = -r };
+		const struct wire_failed failed = { .step = WIRE_STEP_CGROUP, .err = -r };
 
-		(void)!wire_send(fds[0], WIRE_FAILED, &failed, sizeof(failed));
-		fd_close(fds[0]);
+		_exit(wire_send(sock, WIRE_FAILED, &failed, sizeof(failed)) < 0 ? 2 : 1);
 	}
+	if (f->head.type == WIRE_FS)
+		agent_fs_run((const struct wire_fs *)f->data, sock);
+	agent_files_run(f->head.type, (const struct wire_files *)f->data, sock);
+}
+
+static void start_files(const struct wire_frame *f, int sock)
+{
+	pid_t pid = helper_fork(HELPER_FILES);
+
+	if (pid == 0)
+		run_files(f, sock);
+	if (pid < 0)
+		refuse(sock, pid);
+	else
+		fd_close(sock);
+}
+
+static void start_command(const struct wire_exec *q, const int *fds, size_t n_fds)
+{
+	int r = command_start(q, fds[0], fds + 1, n_fds - 1);
+
+	if (r < 0)
+		refuse(fds[0], r);
 	for (size_t i = 1; i < n_fds; i++)
 		fd_close(fds[i]);
 }
 
-static void serve(int signal_fd)
+static void keep_leaf(const int *fds, size_t n_fds)
 {
-	for (;;) {
-		struct pollfd polls[2 + AGENT_OPS_MAX * AGENT_POLLS_PER_OP];
-		size_t used[AGENT_OPS_MAX], n_used;
-		bool draining;
+	struct agent_defaults *d = &agent_defaults;
 
-		polls[0] = (struct pollfd){ .fd = AGENT_CONTROL_FD, .events = POLLIN };
-		polls[1] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
-		n_used = agent_poll_prepare(polls + 2, used, &draining);
-		if (poll(polls, 2 + n_used * AGENT_POLLS_PER_OP,
-			 draining ? NUDGE_MS :
-			 n_used   ? LOOK_MS :
-				    -1) < 0) {
-			if (errno == EINTR)
-				continue;
-			_exit(1);
-		}
-		if (polls[1].revents) {
-			struct signalfd_siginfo info;
+	while (d->n_join)
+		fd_close(d->join_fds[--d->n_join]);
+	memcpy(d->join_fds, fds, n_fds * sizeof(int));
+	d->n_join = n_fds;
+}
 
-			(void)!read(signal_fd, &info, sizeof(info));
-		}
-		agent_reap();
-		agent_poll_handle(polls + 2, used, n_used);
-		if (polls[0].revents)
-			read_control();
+/* One request. The first descriptor is the operation's socket, the rest are cgroups to join. */
+static void control_ready(void *object, short events)
+{
+	static struct wire_frame f;
+	int fds[1 + AGENT_JOIN_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	int r = wire_recv_fds(AGENT_CONTROL_FD, &f, WIRE_ON_CONTROL, fds, &n_fds);
+	bool takes_more = f.head.type == WIRE_EXEC || f.head.type == WIRE_LEAF;
+
+	(void)object;
+	(void)events;
+	if (r <= 0)
+		_exit(0); /* the host is gone or talks nonsense: end the box */
+	if ((n_fds == 0 && f.head.type != WIRE_LEAF) || (n_fds > 1 && !takes_more) ||
+	    (n_fds > AGENT_JOIN_MAX && f.head.type == WIRE_LEAF))
+		_exit(1);
+	switch (f.head.type) {
+	case WIRE_EXEC:
+		start_command((const struct wire_exec *)f.data, fds, n_fds);
+		break;
+	case WIRE_LEAF:
+		keep_leaf(fds, n_fds);
+		break;
+	case WIRE_ATTACH:
+		ask_attach((const struct wire_process *)f.data, fds[0]);
+		break;
+	case WIRE_INPUT:
+		ask_input((const struct wire_process *)f.data, fds[0]);
+		break;
+	case WIRE_TELL:
+		ask_tell((const struct wire_tell *)f.data, fds[0]);
+		break;
+	case WIRE_LIST:
+		ask_list(fds[0]);
+		break;
+	default: /* PUT, GET, FS */
+		start_files(&f, fds[0]);
 	}
 }
 
-int main(void)
+static int signal_fd = -EBADF;
+
+/* What has ended is looked for in each round: the signal only has to wake us. */
+static void signal_ready(void *object, short events)
+{
+	struct signalfd_siginfo info;
+
+	(void)object;
+	(void)events;
+	(void)!read(signal_fd, &info, sizeof(info));
+}
+
+static _noreturn_ void serve(void)
+{
+	for (;;) {
+		loop_watch(signal_fd, POLLIN, signal_ready, NULL);
+		commands_watch();
+		writers_watch();
+		listers_watch();
+		sudo_watch();
+		/* Last: nothing that is freed in a round is given out again in it. */
+		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
+		loop_wait();
+		commands_reap();
+		commands_finish();
+	}
+}
+
+/* Enough descriptors for full tables, whatever the host's default is. */
+static void raise_nofile(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	l.rlim_cur = MIN(l.rlim_max, NOFILE);
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+/* What whoever built the box ignored must not be ignored by what runs in it. */
+static void reset_signals(void)
+{
+	const struct sigaction sa = { .sa_handler = SIG_DFL };
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &sa, NULL);
+}
+
+static int agent_main(void)
 {
 	sigset_t set;
-	int signal_fd;
 
 	/* PR-08, AG-12: nobody in the box may look into this process or take its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return 1;
 	(void)prctl(PR_SET_NAME, "glovebox-agent", 0, 0, 0);
+	reset_signals();
 	sigfillset(&set);
 	/* A child's end must reach the signalfd, or we would wait for it for ever. */
 	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
@@ -111,5 +195,16 @@ int main(void)
 	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signal_fd < 0 || fcntl(AGENT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
-	serve(signal_fd);
+	if (agent_read_bounding_set() < 0)
+		return 1;
+	raise_nofile();
+	sudo_open();
+	if (agent_has_root() && agent_lower_capabilities() < 0)
+		return 1;
+	serve();
+}
+
+int main(int argc, char **argv)
+{
+	return getpid() == 1 ? agent_main() : sudo_main(argc, argv);
 }

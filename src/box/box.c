@@ -89,7 +89,7 @@ static int open_layers(const struct setup *s, int userns_fd, int ret_fds[SETUP_L
 
 static int send_go(struct box *b, const struct setup *s, int userns_fd, struct fail *fail)
 {
-	int layers[SETUP_LAYERS_MAX] = { -EBADF, -EBADF };
+	int layers[SETUP_LAYERS_MAX] = { [0 ... SETUP_LAYERS_MAX - 1] = -EBADF };
 	struct setup_go go = { 0 };
 	struct iovec part = { .iov_base = &go, .iov_len = sizeof(go) };
 	int r;
@@ -104,6 +104,10 @@ static int send_go(struct box *b, const struct setup *s, int userns_fd, struct f
 					s->layer_path[0], strerror(-r));
 		go.n_layers = r < 0 ? 0 : (uint32_t)s->n_layers;
 	}
+	/* What another box wrote belongs to that box's users: nobody here could even read it. */
+	if (go.n_layers == 0 && s->n_layers > s->n_trees)
+		return fail_set(fail, EOPNOTSUPP, "layers",
+				"snapshots need root and a kernel with idmapped mounts");
 	r = sock_send(b->setup_fd, &part, 1, layers, go.n_layers);
 	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
 		fd_close(layers[i]);
@@ -116,9 +120,8 @@ static int send_rest(struct box *b, const struct setup *s, struct fail *fail)
 	struct setup_rest rest = { .n_join = (uint32_t)b->cgroup.n_join };
 	struct iovec part = { .iov_base = &rest };
 	int fds[SOCK_FDS_MAX];
-	int r = control_on("hidden-mounts") ?
-			hidden_find(s->layer_path, s->n_layers, &rest.hidden) :
-			0;
+	int r = control_on("hidden-mounts") ? hidden_find(s->layer_path, s->n_trees, &rest.hidden) :
+					      0;
 
 	if (r < 0)
 		return fail_set(fail, -r, "layers", "too many mounts inside the template: %s",
@@ -169,18 +172,6 @@ static int guide_child(struct box *b, const struct setup *s, int net_sock, struc
 	return send_rest(b, s, fail);
 }
 
-/* The helper has ended, or is about to, once the child has its network namespace. */
-static void reap_net_helper(struct box *b, int sig)
-{
-	if (b->net_pid <= 0)
-		return;
-	if (sig)
-		(void)kill(b->net_pid, sig);
-	while (waitpid(b->net_pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	b->net_pid = 0;
-}
-
 int box_await(struct box *b, struct fail *fail)
 {
 	size_t n_fds = 1;
@@ -193,7 +184,7 @@ int box_await(struct box *b, struct fail *fail)
 				setup_step_text(b->report.step), "cannot %s: %s",
 				setup_step_text(b->report.step), strerror(b->report.err));
 	fd_closep(&b->setup_fd);
-	reap_net_helper(b, 0);
+	net_reap(&b->net_pid, 0);
 	return 0;
 }
 
@@ -286,12 +277,19 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 	struct setup s = {
 		.layer_path = { t->root, t->usr },
 		.n_layers = t->usr ? 2 : 1,
+		.n_trees = t->usr ? 2 : 1,
 		.disk_bytes = limits->disk_bytes,
 		.files_max = limits->files,
 		.agent_fd = h->agent_fd,
+		.root = t->root_user,
 	};
 	int r;
 
+	for (size_t i = 0; i < t->n_layers && i < BOX_LAYERS_MAX; i++) {
+		s.layer_path[s.n_layers++] = t->layer[i].root;
+		if (t->usr)
+			s.layer_path[s.n_layers++] = t->layer[i].usr;
+	}
 	/* A box that died since we cleaned up may have left its cgroup under the number we got: take
 	 * another one; whoever starts next cleans that up. */
 	for (int attempt = 0; attempt < 3; attempt++) {
@@ -306,32 +304,6 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 			break;
 	}
 	return r;
-}
-
-void box_destroy(struct box *b)
-{
-	if (b->pid > 0) {
-		siginfo_t info;
-
-		/* Killing pid 1 of a pid namespace kills everybody in it; the second is a belt for a
-		 * child that has not got that far. */
-		(void)proc_kill(b->pidfd, SIGKILL);
-		(void)cgroup_box_kill(&b->cgroup);
-		/* While the kernel takes its namespaces apart. */
-		cgroup_box_remove_leaves(&b->cgroup);
-		while (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED) < 0 && errno == EINTR)
-			;
-	}
-	b->pid = 0;
-	reap_net_helper(b, SIGKILL);
-	fd_closep(&b->pidfd);
-	fd_closep(&b->control_fd);
-	fd_closep(&b->setup_fd);
-	fd_closep(&b->scratch_fd);
-	if (b->cgroup.name[0])
-		(void)cgroup_box_remove(&b->cgroup);
-	/* Last: from here on the number and its user ids are somebody else's. */
-	ids_release(&b->ids);
 }
 
 int box_disk_usage(const struct box *b, struct box_disk *ret)

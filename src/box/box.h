@@ -19,9 +19,18 @@ struct box_host {
 	int agent_fd; /* the agent's image: a sealed memfd */
 };
 
+#define BOX_LAYERS_MAX SETUP_ABOVE_MAX
+
 struct box_template {
 	const char *root; /* directory: the lower layer of / */
 	const char *usr;  /* directory for /usr, or NULL when root has its own */
+	/* What other boxes have written, over that; the lowest first. */
+	struct {
+		const char *root;
+		const char *usr;
+	} layer[BOX_LAYERS_MAX];
+	size_t n_layers;
+	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup_seal.c */
 };
 
 struct box_limits {
@@ -42,7 +51,7 @@ struct box {
 	int setup_fd; /* where the set-up reports, until box_await() */
 	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */
 	uint64_t disk_bytes;
-	bool idmapped;
+	bool frozen;
 	struct setup_report report;
 };
 
@@ -73,6 +82,15 @@ _must_check_ int box_await(struct box *b, struct fail *fail);
 /* Ends everything in it, waits for the end, removes every trace. Safe on BOX_INIT. */
 void box_destroy(struct box *b);
 
+/*
+ * The same without waiting. After box_kill() nothing in it runs on and nobody can talk to it; once its pidfd
+ * can be read, box_reap() removes every trace. -EAGAIN: the kernel is not done with it, come back in a
+ * moment; whoever has had enough of that says box_give_up(), and a later box_host_open() does the rest.
+ */
+void box_kill(struct box *b);
+_must_check_ int box_reap(struct box *b);
+void box_give_up(struct box *b);
+
 /* A command in a box. */
 struct box_command {
 	const char *const *argv;
@@ -100,6 +118,10 @@ _must_check_ int box_exec(struct box *b, const struct box_command *c, struct box
 			  struct fail *fail);
 void box_exec_close(struct box_exec *e);
 
+/* For a box that many commands run in: one leaf for all of them, which the agent makes them join. */
+_must_check_ int box_leaf(struct box *b, const struct box_limits *limits, struct cgroup_exec *ret,
+			  struct fail *fail);
+
 /* Starts a file transfer (WIRE_PUT or WIRE_GET) with a directory of the box as its root: a socket. */
 _must_check_ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail);
 
@@ -108,6 +130,13 @@ uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes);
 
 /* Those of the limits that this host's cgroups can enforce; which that is, a run's result says. */
 struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgroup_limits *wanted);
+
+/*
+ * RX-18: how much a box counts where CPUs are contended, in thousandths. A quota says how much CPU it gets, not
+ * that it is taken from one CPU: a thousand threads spread over all of them and claim an equal share of each
+ * beside whoever runs there. So a box weighs less the more it runs at once beyond what its quota can use.
+ */
+uint32_t box_weight(uint32_t cpu_milli, uint32_t tasks);
 
 struct box_disk {
 	uint64_t used_bytes;

@@ -11,6 +11,7 @@
 #define NOFILE_MAX 4096
 #define SEND_SECONDS 10
 #define OOM_SCORE_PAYLOAD 800
+#define TASKS_PER_CPU 4
 
 static int send_strings(int sock, enum wire_type type, const char *const *strings)
 {
@@ -105,6 +106,39 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 				strerror(-r));
 	}
 	*ret = e;
+	return 0;
+}
+
+uint32_t box_weight(uint32_t cpu_milli, uint32_t tasks)
+{
+	uint32_t fair = (cpu_milli + 999) / 1000 * TASKS_PER_CPU;
+
+	return tasks <= fair ? 1000 : MAX(1000 * fair / tasks, 1u);
+}
+
+int box_leaf(struct box *b, const struct box_limits *limits, struct cgroup_exec *ret,
+	     struct fail *fail)
+{
+	const struct cgroup_limits wanted = {
+		.memory_bytes = box_memory_cap(limits->memory_bytes, b->disk_bytes),
+		.pids = limits->pids,
+		.cpu_milli = limits->cpu_milli,
+	};
+	const struct cgroup_limits enforced = box_enforced(b->cgroup.host, &wanted);
+	_cleanup_(cgroup_exec_close) struct cgroup_exec e = CGROUP_EXEC_INIT;
+	int r = cgroup_exec_create(&b->cgroup, &enforced, &e);
+
+	if (r < 0)
+		return fail_set(fail, -r, "cgroups", "cannot make the commands' cgroup: %s",
+				strerror(-r));
+	/* Without cgroups there is nothing to join. */
+	if (e.n_join)
+		r = wire_send_fds(b->control_fd, WIRE_LEAF, NULL, 0, e.join_fd, e.n_join);
+	if (r < 0)
+		return fail_set(fail, -r, "agent", "the box's agent does not answer: %s",
+				strerror(-r));
+	*ret = e;
+	e = (struct cgroup_exec)CGROUP_EXEC_INIT;
 	return 0;
 }
 

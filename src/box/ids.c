@@ -234,16 +234,3 @@ int ids_map(const struct ids *ids, pid_t pid, struct fail *fail)
 				strerror(-r));
 	return 0;
 }
-
-const char *ids_kind_name(enum ids_kind kind)
-{
-	switch (kind) {
-	case IDS_RANGE:
-		return "range";
-	case IDS_SUBIDS:
-		return "subids";
-	case IDS_SINGLE:
-		return "single";
-	}
-	return "unknown";
-}

@@ -4,14 +4,9 @@
 
 #include "base/fail.h"
 #include "sys/slot.h"
+#include "wire/isolation.h"
 
 #include <sys/types.h>
-
-enum ids_kind {
-	IDS_RANGE,  /* root: 65,536 ids that nobody else has */
-	IDS_SUBIDS, /* ordinary user with /etc/subuid: 1,024 of his, through newuidmap */
-	IDS_SINGLE, /* ordinary user without: his own id only; agent and payload share it */
-};
 
 /* Who is in a box. Where one id is mapped there is no box root. */
 #define IDS_BOX_USER 1000u
@@ -50,5 +45,3 @@ void ids_release(struct ids *ids);
 
 /* Writes the maps of a child that was just cloned into its user namespace. */
 _must_check_ int ids_map(const struct ids *ids, pid_t pid, struct fail *fail);
-
-const char *ids_kind_name(enum ids_kind kind);

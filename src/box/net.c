@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 static int make(int userns_fd, int *ret_fd)
 {
@@ -41,6 +42,17 @@ pid_t net_start(int userns_fd, int sock)
 		_exit(r < 0);
 	}
 	return pid;
+}
+
+void net_reap(pid_t *pid, int sig)
+{
+	if (*pid <= 0)
+		return;
+	if (sig)
+		(void)kill(*pid, sig);
+	while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*pid = 0;
 }
 
 int net_enter(int sock)

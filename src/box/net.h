@@ -16,5 +16,9 @@
  */
 _must_check_ pid_t net_start(int userns_fd, int sock);
 
+/* Waits for the helper, which has ended or is about to once the box has its namespace; with a signal, ends
+ * it first. Sets *pid to 0; 0 is no helper. */
+void net_reap(pid_t *pid, int sig);
+
 /* In the box's child: takes what the helper sent and enters it. */
 _must_check_ int net_enter(int sock);

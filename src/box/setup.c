@@ -27,7 +27,8 @@ static int step_rest(struct setup_state *s)
 
 	if (n <= 0)
 		return n < 0 ? (int)n : -ECANCELED;
-	if (s->rest.n_join + s->rest.n_devices != n_fds || s->rest.n_devices > 1)
+	if (s->rest.n_join + s->rest.n_devices != n_fds || s->rest.n_devices > 1 ||
+	    s->rest.n_join > ARRAY_SIZE(s->join_fd))
 		return -EPROTO;
 	memcpy(s->join_fd, fds, s->rest.n_join * sizeof(int));
 	if (s->rest.n_devices)
@@ -94,7 +95,7 @@ void setup_child(const struct setup *setup, int sock)
 	struct setup_state s = {
 		.setup = setup,
 		.sock = sock,
-		.layer_fd = { -EBADF, -EBADF },
+		.layer_fd = { [0 ... SETUP_LAYERS_MAX - 1] = -EBADF },
 		.scratch_fd = -EBADF,
 		.root_fd = -EBADF,
 		.proc_fd = -EBADF,

@@ -6,8 +6,11 @@
 #pragma once
 
 #include "box/hidden.h"
+#include "wire/isolation.h"
 
-#define SETUP_LAYERS_MAX 2
+#define SETUP_TREES_MAX 2 /* /, and /usr where the template borrows it */
+#define SETUP_ABOVE_MAX 8 /* layers above the template's own */
+#define SETUP_LAYERS_MAX (SETUP_TREES_MAX * (1 + SETUP_ABOVE_MAX))
 
 enum setup_step {
 #define STEP(name, text) SETUP_##name,
@@ -16,24 +19,14 @@ enum setup_step {
 	_SETUP_STEP_MAX,
 };
 
-/* Protections that depend on the kernel or the user; the rest is always on or the box is refused. */
-enum setup_feature {
-	SETUP_HAS_TIME_NS = 1 << 0,
-	SETUP_HAS_CGROUP_NS = 1 << 1,
-	SETUP_HAS_LANDLOCK = 1 << 2,
-	SETUP_HAS_IDMAP = 1 << 3,
-	SETUP_HAS_KEYRING = 1 << 4,
-	SETUP_HAS_NO_NEW_PRIVS = 1 << 5,
-	SETUP_HAS_SECCOMP = 1 << 6,
-	SETUP_HAS_OWN_DEVICES = 1 << 7, /* nodes of the box's own, not views of the host's */
-	SETUP_HAS_CORE_SCHEDULING = 1 << 8,
-};
-
 struct setup {
-	/* The template: [0] is the root's lower layer, [1], if any, is the one for /usr. */
+	/* First the template: [0] is the root's lower layer, [1], if any, is the one for /usr. Then what
+	 * other boxes have written, level by level, for the same trees. */
 	const char *layer_path[SETUP_LAYERS_MAX];
 	size_t n_layers;
+	size_t n_trees; /* 1 or 2 */
 	bool single_id;
+	bool root; /* commands may be the box's root: see setup_seal.c for what that means */
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	int agent_fd;

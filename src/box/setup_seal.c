@@ -162,6 +162,12 @@ int setup_do_stdio(struct setup_state *s)
 	return syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? -errno : 0;
 }
 
+/* Where only one id is mapped nobody can be root. */
+static bool has_root(const struct setup_state *s)
+{
+	return s->setup->root && !s->setup->single_id;
+}
+
 int setup_do_landlock(struct setup_state *s)
 {
 	static const struct landlock_path paths[] = {
@@ -171,6 +177,13 @@ int setup_do_landlock(struct setup_state *s)
 		{ "/dev/pts", LANDLOCK_IOCTL },  { "/dev/tty", LANDLOCK_IOCTL },
 		{ "/proc", LANDLOCK_WRITE },
 	};
+	/* Where the box has a root, its file modes decide who changes what. Device nodes stay forbidden. */
+	static const struct landlock_path root_paths[] = {
+		{ "/", LANDLOCK_READ | LANDLOCK_CHANGE },
+		{ "/dev/pts", LANDLOCK_IOCTL },
+		{ "/dev/tty", LANDLOCK_IOCTL },
+	};
+	bool root = has_root(s);
 	int r = 0;
 
 	if (control_on("no-new-privs")) {
@@ -179,7 +192,9 @@ int setup_do_landlock(struct setup_state *s)
 		s->report.features |= SETUP_HAS_NO_NEW_PRIVS;
 	}
 	if (control_on("landlock"))
-		r = landlock_restrict(paths, ARRAY_SIZE(paths), &s->report.landlock_abi);
+		r = landlock_restrict(root ? root_paths : paths,
+				      root ? ARRAY_SIZE(root_paths) : ARRAY_SIZE(paths),
+				      &s->report.landlock_abi);
 	if (s->report.landlock_abi > 0)
 		s->report.features |= SETUP_HAS_LANDLOCK;
 	return r == -EOPNOTSUPP ? 0 : r;
@@ -192,6 +207,18 @@ static bool agent_keeps(unsigned long cap)
 	return cap == CAP_SETUID || cap == CAP_SETGID || cap == CAP_SETPCAP || cap == CAP_KILL;
 }
 
+/*
+ * What the box's root has, where there is one: enough to install packages and keep files of several users
+ * in order. Never SYS_ADMIN, NET_ADMIN, NET_RAW, SYS_PTRACE, MKNOD, SYS_CHROOT or SETFCAP: though they are
+ * worth something in this user namespace only, they open the kernel's mount, packet and filter code.
+ */
+static bool root_keeps(unsigned long cap)
+{
+	return cap == CAP_CHOWN || cap == CAP_DAC_OVERRIDE || cap == CAP_FOWNER ||
+	       cap == CAP_FSETID || cap == CAP_SETUID || cap == CAP_SETGID || cap == CAP_KILL ||
+	       cap == CAP_NET_BIND_SERVICE;
+}
+
 int setup_do_caps(struct setup_state *s)
 {
 	if (!control_on("caps"))
@@ -199,6 +226,8 @@ int setup_do_caps(struct setup_state *s)
 	for (unsigned long cap = 0; cap <= 63; cap++) {
 		if (agent_keeps(cap) && !s->setup->single_id)
 			continue;
+		if (has_root(s) && root_keeps(cap))
+			continue; /* the agent hands them on to commands of uid 0 and to nobody else */
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return errno == EINVAL && cap > CAP_SETFCAP ? 0 : -errno; /* the last one */
 	}

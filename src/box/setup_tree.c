@@ -23,11 +23,11 @@
 #include "box/ids.h"
 #include "sys/mnt.h"
 
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #define OWN_INODES 128 /* directories, devices and work files that are ours, not the payload's */
-#define BOOT_ID "00000000-0000-4000-8000-000000000000\n"
 
 /* The umask is 0 here. */
 static int make_dir(int dir_fd, const char *name, mode_t mode)
@@ -43,6 +43,21 @@ static int make_file(int dir_fd, const char *name, mode_t mode, const char *text
 	if (fd < 0)
 		return -errno;
 	return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+}
+
+/* A box has been up only since now: an identifier of its own, by which a restart can be told. */
+static int make_boot_id(int dir_fd)
+{
+	unsigned char r[16];
+	char text[40];
+
+	if (getrandom(r, sizeof(r), 0) != sizeof(r))
+		return -errno;
+	(void)snprintf(text, sizeof(text),
+		       "%02x%02x%02x%02x-%02x%02x-4%01x%02x-8%01x%02x-%02x%02x%02x%02x%02x%02x\n",
+		       r[0], r[1], r[2], r[3], r[4], r[5], r[6] & 15, r[7], r[8] & 15, r[9], r[10],
+		       r[11], r[12], r[13], r[14], r[15]);
+	return make_file(dir_fd, "boot-id", 0444, text);
 }
 
 /* A second view of something that is mounted in this namespace, with further attributes. */
@@ -116,33 +131,61 @@ int setup_do_scratch(struct setup_state *s)
 	return mnt_move(s->scratch_fd, AT_FDCWD, "/usr");
 }
 
+struct layer_name {
+	char text[12];
+};
+
+static struct layer_name layer_name(size_t i)
+{
+	struct layer_name name;
+
+	(void)snprintf(name.text, sizeof(name.text), "low%u", (unsigned)i % 1000);
+	return name;
+}
+
+static int make_user_dirs(struct setup_state *s)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} dirs[] = {
+		{ "up/tmp", 01777 }, { "up/var", 0755 },       { "up/var/tmp", 01777 },
+		{ "up/home", 0755 }, { "up/home/user", 0755 },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+		r = make_dir(s->scratch_fd, dirs[i].path, dirs[i].mode);
+	if (r == 0 && fchownat(s->scratch_fd, "up/home/user", IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
+		r = -errno;
+	return r;
+}
+
 int setup_do_upper(struct setup_state *s)
 {
 	static const struct {
 		const char *path;
 		mode_t mode;
 	} dirs[] = {
-		{ "low0", 0755 },    { "low1", 0755 },         { "up", 0755 },
-		{ "work", 0755 },    { "usr-up", 0755 },       { "usr-work", 0755 },
-		{ "root", 0755 },    { "dev", 0755 },          { "shm", 01777 },
-		{ "mask", 0755 },    { "mask/dir", 0555 },     { "up/dev", 0755 },
-		{ "up/proc", 0555 }, { "up/sys", 0555 },       { "up/tmp", 01777 },
-		{ "up/run", 0755 },  { "up/var", 0755 },       { "up/var/tmp", 01777 },
-		{ "up/home", 0755 }, { "up/home/user", 0755 },
+		{ "up", 0755 },       { "work", 0755 },   { "usr-up", 0755 },  { "usr-work", 0755 },
+		{ "root", 0755 },     { "dev", 0755 },    { "shm", 01777 },    { "mask", 0755 },
+		{ "mask/dir", 0555 }, { "up/dev", 0755 }, { "up/proc", 0555 }, { "up/sys", 0555 },
+		{ "up/run", 0755 },
 	};
 	int r = fchdir(s->scratch_fd) < 0 ? -errno : 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
 		r = make_dir(s->scratch_fd, dirs[i].path, dirs[i].mode);
-	if (r == 0 && s->setup->n_layers > 1)
+	for (size_t i = 0; r == 0 && i < s->setup->n_layers; i++)
+		r = make_dir(s->scratch_fd, layer_name(i).text, 0755);
+	if (r == 0 && s->setup->n_trees > 1)
 		r = make_dir(s->scratch_fd, "up/usr", 0755);
 	if (r == 0)
 		r = make_file(s->scratch_fd, "mask/file", 0444, "");
 	if (r == 0)
-		r = make_file(s->scratch_fd, "boot-id", 0444, BOOT_ID);
-	if (r == 0 && fchownat(s->scratch_fd, "up/home/user", IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
-		r = -errno;
-	return r;
+		r = make_boot_id(s->scratch_fd);
+	/* Another box has made these, and perhaps changed them since. */
+	return r < 0 || s->setup->n_layers > s->setup->n_trees ? r : make_user_dirs(s);
 }
 
 /* FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. userxattr
@@ -158,23 +201,46 @@ static int overlay(const char *lower, const char *upper, const char *work)
 			(control_on("nosuid") ? MOUNT_ATTR_NOSUID : 0) | MOUNT_ATTR_NODEV);
 }
 
+/* The layers of one tree, the topmost first, as overlayfs wants them. The kernel takes 255 bytes. */
+static int attach_layers(struct setup_state *s, size_t tree, char *ret, size_t size)
+{
+	size_t len = 0;
+
+	ret[0] = '\0';
+	for (size_t i = s->setup->n_layers; i-- > 0;) {
+		struct layer_name name = layer_name(i);
+		int r;
+
+		if (i % s->setup->n_trees != tree)
+			continue;
+		r = mnt_move(s->layer_fd[i], s->scratch_fd, name.text);
+		if (r < 0)
+			return r;
+		len += (size_t)snprintf(ret + len, size - len, "%s%s", len ? ":" : "", name.text);
+		if (len >= size)
+			return -ENAMETOOLONG;
+	}
+	return 0;
+}
+
 int setup_do_overlay(struct setup_state *s)
 {
 	_cleanup_(fd_closep) int usr_fd = -EBADF;
-	int r = mnt_move(s->layer_fd[0], s->scratch_fd, "low0");
+	char lower[256];
+	int r = attach_layers(s, 0, lower, sizeof(lower));
 
 	if (r < 0)
 		return r;
-	s->root_fd = overlay("low0", "up", "work");
+	s->root_fd = overlay(lower, "up", "work");
 	if (s->root_fd < 0)
 		return s->root_fd;
 	r = mnt_move(s->root_fd, s->scratch_fd, "root");
-	if (r < 0 || s->setup->n_layers < 2)
+	if (r < 0 || s->setup->n_trees < 2)
 		return r;
-	r = mnt_move(s->layer_fd[1], s->scratch_fd, "low1");
+	r = attach_layers(s, 1, lower, sizeof(lower));
 	if (r < 0)
 		return r;
-	usr_fd = overlay("low1", "usr-up", "usr-work");
+	usr_fd = overlay(lower, "usr-up", "usr-work");
 	return usr_fd < 0 ? usr_fd : mnt_move(usr_fd, s->root_fd, "usr");
 }
 

@@ -19,12 +19,15 @@ struct cli_verb {
 	const char *name;
 	const char *summary;
 	int (*run)(int argc, char **argv);
+	const char *heading; /* above it in the help, or NULL */
 };
 
 int cli_run(int argc, char **argv);
+int cli_serve(int argc, char **argv);
 int cli_languages(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);
+int cli_client(int argc, char **argv); /* all verbs of glovebox-client; argv[-1] must be there */
 
 /* One line on standard error: "glovebox: …". Returns status, for `return cli_error(…)`. */
 int cli_error(int status, const char *fmt, ...) _printf_(2, 3);

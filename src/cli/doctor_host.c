@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of the host around boxes, the languages it has, and the real thing. */
 #include "cli/doctor.h"
-#include "cli/language.h"
+#include "language/language.h"
 #include "cli/self.h"
 
 void doctor_check_core(const struct doctor *d, struct doctor_result *r)

@@ -140,10 +140,13 @@ static int try_overlay(void)
 static int try_tmpfs_attributes(void)
 {
 	_cleanup_(fd_closep) int dir_fd = mount_scratch();
+	_cleanup_(fd_closep) int fd = -EBADF;
 
 	if (dir_fd < 0)
 		return dir_fd;
-	return fsetxattr(dir_fd, "user.glovebox", "1", 1, 0) < 0 ? -errno : 0;
+	fd = openat(dir_fd, ".",
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* the mount itself only names it */
+	return fd < 0 || fsetxattr(fd, "user.glovebox", "1", 1, 0) < 0 ? -errno : 0;
 }
 
 void doctor_check_overlay(const struct doctor *d, struct doctor_result *r)

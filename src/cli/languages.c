@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* glovebox languages: what can be run here, with versions as programs in a box see them. */
 #include "cli/cli.h"
-#include "cli/language.h"
+#include "language/language.h"
 #include "cli/self.h"
 
 #define ARGS_MAX 96

@@ -7,10 +7,30 @@
 #include <stdarg.h>
 
 static const struct cli_verb verbs[] = {
-	{ "run", "run code or a command in a sealed box", cli_run },
-	{ "languages", "show the languages that can be run here", cli_languages },
-	{ "doctor", "check what protections this machine offers, and how to get more", cli_doctor },
-	{ "version", "show the version", cli_version },
+	{ "run", "run code or a command in a sealed box", cli_run, "One run" },
+	{ "languages", "show the languages that can be run here", cli_languages, NULL },
+
+	{ "serve", "serve sandboxes over HTTP, for E2B's SDKs and the verbs below", cli_serve,
+	  "A service" },
+	{ "key", "make, show, rotate and revoke keys", cli_client, NULL },
+	{ "config", "check and show settings", cli_client, NULL },
+
+	{ "create", "create a sandbox", cli_client, "Sandboxes of a running service" },
+	{ "ls", "list sandboxes", cli_client, NULL },
+	{ "exec", "run a command in a sandbox", cli_client, NULL },
+	{ "shell", "open a terminal in a sandbox", cli_client, NULL },
+	{ "cp", "copy files into a sandbox or out of it", cli_client, NULL },
+	{ "logs", "show what happened in a sandbox", cli_client, NULL },
+	{ "inspect", "show everything about a sandbox", cli_client, NULL },
+	{ "stats", "show what sandboxes use", cli_client, NULL },
+	{ "pause", "freeze a sandbox", cli_client, NULL },
+	{ "resume", "let a paused sandbox go on", cli_client, NULL },
+	{ "snapshot", "keep a sandbox's files, to start others from", cli_client, NULL },
+	{ "kill", "end a sandbox", cli_client, NULL },
+
+	{ "doctor", "check what protections this machine offers, and how to get more", cli_doctor,
+	  "This program" },
+	{ "version", "show the version", cli_version, NULL },
 };
 
 int cli_error(int status, const char *fmt, ...)
@@ -32,8 +52,11 @@ static int print_help(FILE *to)
 	(void)fputs(
 		"Usage: glovebox VERB [OPTION]…\n\nRuns code that nobody trusts in a sealed box.\n\n",
 		to);
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (verbs[i].heading)
+			(void)fprintf(to, "%s%s:\n", i ? "\n" : "", verbs[i].heading);
 		(void)fprintf(to, "  %-10s  %s\n", verbs[i].name, verbs[i].summary);
+	}
 	(void)fputs(
 		"\n'glovebox VERB --help' tells more. Try: glovebox run -l python -c 'print(6 * 7)'\n",
 		to);

@@ -8,8 +8,9 @@
 #include "base/parse.h"
 #include "box/breakable.h"
 #include "cli/cli.h"
-#include "cli/language.h"
+#include "language/language.h"
 #include "cli/run_args.h"
+#include "cli/run_service.h"
 #include "template/template.h"
 
 #include <dirent.h>
@@ -32,6 +33,9 @@ static const char help[] =
 	"      --in PATH[:DEST]  copy a file or directory in, to " RUN_HOME " or DEST\n"
 	"      --out DIR         afterwards, copy " RUN_OUT " to DIR (new or empty)\n"
 	"      --env NAME=VALUE  set a variable (nothing of our own environment gets in)\n"
+	"      --service         in the running service; for an ordinary user, where there is one,\n"
+	"                        that is the default, for it makes the better boxes\n"
+	"      --local           in this process\n"
 	"\n"
 	"Limits (reaching one ends the run and is named)\n"
 	"      --timeout 30s     wall clock          --memory 256M   memory\n"
@@ -99,13 +103,20 @@ static void print_usage(const struct run_request *q, const struct run_result *r)
 		      run_status_name(r->status), (double)u->wall_us / 1e3,
 		      (double)r->setup_us / 1e3, (double)(u->cpu_user_us + u->cpu_system_us) / 1e3,
 		      (double)u->memory_peak / 1048576.0, (unsigned long long)u->processes_peak);
+	if (!r->isolated) {
+		(void)fprintf(stderr, "glovebox: template %s, %s\n", q->template_name,
+			      r->service ? "in the service: its protections are in --json" :
+					   "no box was made");
+		return;
+	}
 	(void)fprintf(stderr,
 		      "glovebox: template %s, user ids %s, cgroups %s, Landlock ABI %d, %u masks, "
 		      "%s%s\n",
-		      q->template_name, ids_kind_name(r->ids_kind),
-		      cgroup_mode_name(r->cgroup_mode), r->setup.landlock_abi, r->setup.masks,
-		      r->setup.features & SETUP_HAS_TIME_NS ? "own clock" : "host's clock",
-		      r->setup.features & SETUP_HAS_IDMAP ? ", idmapped layers" : "");
+		      q->template_name, ids_kind_name(r->isolation.ids_kind),
+		      cgroup_mode_name((enum cgroup_mode)r->isolation.cgroup_mode),
+		      r->isolation.landlock_abi, r->isolation.masks,
+		      r->isolation.features & SETUP_HAS_TIME_NS ? "own clock" : "host's clock",
+		      r->isolation.features & SETUP_HAS_IDMAP ? ", idmapped layers" : "");
 }
 
 /* What a person should know that the program's own output does not say. */
@@ -128,7 +139,7 @@ static void print_notes(const struct run_request *q, const struct run_result *r)
 	}
 	if (r->refused_more)
 		(void)fprintf(stderr, "glovebox: and %zu more of them\n", r->refused_more);
-	if (!(r->cgroup_features & CGROUP_MEMORY) && r->status != RUN_SETUP_ERROR)
+	if (r->isolated && !(r->isolation.cgroup_features & CGROUP_MEMORY))
 		(void)fprintf(stderr, "glovebox: warning: no memory cgroup here, limits are per "
 				      "process only (see 'glovebox doctor')\n");
 	if (q->verbose)
@@ -175,6 +186,25 @@ static int hold_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+static int choose_where(const struct run_request *q, bool *ret_service, struct fail *fail)
+{
+	struct fail why = { 0 };
+	bool asked = q->where == RUN_WHERE_SERVICE;
+
+	*ret_service = false;
+	if (q->where == RUN_WHERE_LOCAL || (!asked && geteuid() == 0))
+		return 0;
+	if (run_service_possible(q, &why) == 0) {
+		*ret_service = true;
+		return 0;
+	}
+	if (asked) {
+		*fail = why;
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int cli_run(int argc, char **argv)
 {
 	_cleanup_(run_request_done) struct run_request q = RUN_REQUEST_INIT;
@@ -184,10 +214,13 @@ int cli_run(int argc, char **argv)
 	};
 	struct out_dir out = { 0 };
 	struct fail fail = { 0 };
+	bool use_service = false;
 	int e = run_args_read(argc, argv, &q, &fail);
 
 	if (e == RUN_ARGS_HELP)
 		return fputs(help, stdout) < 0 ? CLI_FAILURE : CLI_OK;
+	if (e == 0)
+		e = choose_where(&q, &use_service, &fail);
 	if (e == 0)
 		e = template_check(q.template_name, &fail);
 	if (e == 0 && q.out_dir)
@@ -199,7 +232,7 @@ int cli_run(int argc, char **argv)
 		      "glovebox: warning: a test build whose protections can be switched off\n");
 #endif
 	q.signal_fd = hold_signals();
-	e = run_in_box(&q, &r);
+	e = use_service ? run_in_service(&q, &r) : run_in_box(&q, &r);
 	if (e < 0 && out.made)
 		(void)rmdir(out.path);
 	if (q.json && run_print_json(&q, &r) < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_args_priv.h"
 
-#include "cli/language.h"
+#include "cli/run_service.h"
+#include "language/language.h"
 #include "wire/wire.h"
 
 #include <fcntl.h>
@@ -29,6 +30,8 @@ static const struct option options[] = {
 	{ "output", required_argument, NULL, OPT_OUTPUT },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "raw", no_argument, NULL, OPT_RAW },
+	{ "local", no_argument, NULL, OPT_LOCAL },
+	{ "service", no_argument, NULL, OPT_SERVICE },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -42,7 +45,7 @@ struct args {
 	const char *file; /* FILE or "-" */
 	char **command;   /* behind -- */
 	struct run_limits given;
-	const char *env[ENV_MAX];
+	const char *env[ENV_MAX + 1]; /* NULL-terminated */
 	size_t n_env;
 };
 
@@ -80,6 +83,12 @@ static int read_option(int id, struct args *a, struct run_request *q, struct fai
 		return 0;
 	case OPT_RAW:
 		q->raw = true;
+		return 0;
+	case OPT_LOCAL:
+		q->where = RUN_WHERE_LOCAL;
+		return 0;
+	case OPT_SERVICE:
+		q->where = RUN_WHERE_SERVICE;
 		return 0;
 	case OPT_STDIN:
 		a->stdin_path = optarg;
@@ -187,12 +196,12 @@ static int read_code(const struct args *a, struct run_request *q, struct fail *f
 	return 0;
 }
 
+/* The limits are set. */
 static int set_step(struct run_step *step, const char *command, const struct language *l,
-		    const struct language_limits *limits, const struct args *a, struct fail *fail)
+		    struct fail *fail)
 {
 	struct language_vars vars = { .file = l->file };
 
-	step->limits = run_args_step_limits(&a->given, limits);
 	vars.memory_mb = step->limits.memory_bytes >> 20;
 	vars.cpus = MAX(step->limits.cpu_milli / 1000, 1u);
 	return language_argv(command, &vars, &step->argv, fail);
@@ -201,10 +210,8 @@ static int set_step(struct run_step *step, const char *command, const struct lan
 static int use_language(const struct args *a, struct run_request *q, char ***ret_env,
 			struct fail *fail)
 {
-	static const struct run_limits nothing_given;
 	_cleanup_(language_done) struct language l = { 0 };
 	struct language_vars vars;
-	struct args compile = *a;
 	int r;
 
 	if (a->language)
@@ -226,16 +233,15 @@ static int use_language(const struct args *a, struct run_request *q, char ***ret
 				"%s is not installed on this machine; see 'glovebox languages'",
 				l.title);
 	q->code_file = l.file ? strdup(l.file) : NULL;
-	if (!q->code_file)
+	q->language = strdup(l.name);
+	if (!q->code_file || !q->language)
 		return -ENOMEM;
-	r = set_step(&q->run, l.run, &l, &l.run_limits, a, fail);
+	q->run.limits = run_step_limits(&a->given, &l.run_limits);
+	r = set_step(&q->run, l.run, &l, fail);
 	if (r == 0 && l.compile) {
-		/* What was asked for is for the program; compiling has limits of its own. */
-		compile.given = nothing_given;
-		compile.given.cpu_milli = a->given.cpu_milli;
-		compile.given.output_bytes = a->given.output_bytes;
 		q->has_compile = true;
-		r = set_step(&q->compile, l.compile, &l, &l.compile_limits, &compile, fail);
+		q->compile.limits = run_compile_limits(&a->given, &l.compile_limits);
+		r = set_step(&q->compile, l.compile, &l, fail);
 	}
 	vars = (struct language_vars){
 		.file = l.file,
@@ -243,62 +249,6 @@ static int use_language(const struct args *a, struct run_request *q, char ***ret
 		.cpus = MAX(q->run.limits.cpu_milli / 1000, 1u),
 	};
 	return r < 0 ? r : language_env(&l, &vars, ret_env, fail);
-}
-
-/* Sets NAME=VALUE, replacing an earlier one of that name. */
-static int put_env(char **env, size_t *n, const char *text)
-{
-	size_t name_len = (size_t)(strchr(text, '=') - text) + 1;
-	char *copy = strdup(text);
-
-	if (!copy)
-		return -ENOMEM;
-	for (size_t i = 0; i < *n; i++) {
-		if (strncmp(env[i], text, name_len) == 0) {
-			free(env[i]);
-			env[i] = copy;
-			return 0;
-		}
-	}
-	env[(*n)++] = copy;
-	return 0;
-}
-
-/* The program's whole environment: nothing of ours, then the language's, then what was asked for. */
-static int build_env(const struct args *a, char **language_vars, struct run_request *q)
-{
-	static const char *const fixed[] = {
-		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin",
-		("HOME=" RUN_HOME),
-		"USER=user",
-		"LOGNAME=user",
-		"SHELL=/bin/bash",
-		"LANG=C.UTF-8",
-		"TMPDIR=/tmp",
-	};
-	char cpus[2][40];
-	uint32_t n_cpus = MAX(q->run.limits.cpu_milli / 1000, 1u);
-	size_t n = 0, n_language = 0;
-	int r = 0;
-
-	while (language_vars && language_vars[n_language])
-		n_language++;
-	q->env = calloc(ARRAY_SIZE(fixed) + ARRAY_SIZE(cpus) + n_language + a->n_env + 1,
-			sizeof(*q->env));
-	if (!q->env)
-		return -ENOMEM;
-	/* PR-18: runtimes that would count the host's CPUs are told the box's. */
-	(void)snprintf(cpus[0], sizeof(cpus[0]), "GOMAXPROCS=%u", n_cpus);
-	(void)snprintf(cpus[1], sizeof(cpus[1]), "OMP_NUM_THREADS=%u", n_cpus);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fixed); i++)
-		r = put_env(q->env, &n, fixed[i]);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(cpus); i++)
-		r = put_env(q->env, &n, cpus[i]);
-	for (size_t i = 0; r == 0 && i < n_language; i++)
-		r = put_env(q->env, &n, language_vars[i]);
-	for (size_t i = 0; r == 0 && i < a->n_env; i++)
-		r = put_env(q->env, &n, a->env[i]);
-	return r;
 }
 
 static int use_command(const struct args *a, struct run_request *q, struct fail *fail)
@@ -322,7 +272,7 @@ static int use_command(const struct args *a, struct run_request *q, struct fail 
 		return -ENOMEM;
 	/* Like language_argv(): one block, freed at once; the strings are the caller's. */
 	memcpy(q->run.argv, a->command, n * sizeof(char *));
-	q->run.limits = run_args_step_limits(&a->given, &no_needs);
+	q->run.limits = run_step_limits(&a->given, &no_needs);
 	return 0;
 }
 
@@ -355,6 +305,18 @@ static int open_stdin(const struct args *a, struct run_request *q, struct fail *
 	return 0;
 }
 
+/* For the service, which has defaults of its own. */
+static int keep_given(const struct args *a, struct run_request *q)
+{
+	q->given = a->given;
+	q->given_env = calloc(a->n_env + 1, sizeof(char *));
+	if (!q->given_env)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->n_env; i++)
+		q->given_env[i] = (char *)(uintptr_t)a->env[i];
+	return 0;
+}
+
 int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *fail)
 {
 	_cleanup_(freep) char **language_vars = NULL;
@@ -371,7 +333,9 @@ int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *f
 	if (r == 0)
 		r = open_stdin(&a, ret, fail);
 	if (r == 0)
-		r = build_env(&a, language_vars, ret);
+		r = keep_given(&a, ret);
+	if (r == 0)
+		r = run_env(&ret->run.limits, (const char *const *)language_vars, a.env, &ret->env);
 	if (r == -ENOMEM && !fail->msg[0])
 		r = fail_set(fail, ENOMEM, "options", "out of memory");
 	return r;
@@ -388,9 +352,9 @@ void run_request_done(struct run_request *q)
 		free(q->inputs[i].dest);
 	}
 	free(q->inputs);
-	for (char **e = q->env; e && *e; e++)
-		free(*e);
-	free(q->env);
+	run_env_free(q->env);
+	free(q->language);
+	free(q->given_env);
 	fd_closep(&q->stdin_fd);
 	fd_closep(&q->signal_fd);
 }

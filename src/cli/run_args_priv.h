@@ -2,7 +2,7 @@
 /* The parts of reading the command line of `glovebox run`. */
 #pragma once
 
-#include "cli/language.h"
+#include "language/language.h"
 #include "cli/run_args.h"
 
 enum run_option {
@@ -20,14 +20,12 @@ enum run_option {
 	OPT_OUTPUT,
 	OPT_JSON,
 	OPT_RAW,
+	OPT_LOCAL,
+	OPT_SERVICE,
 };
 
 /* run_limits.c: one limit (an enum run_option) as it was typed. */
 _must_check_ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *fail);
-
-/* The limits of a step: what was given, else what the language needs, else the default. */
-struct run_limits run_args_step_limits(const struct run_limits *given,
-				       const struct language_limits *needs);
 
 /* run_inputs.c: one --in PATH[:DEST]. */
 _must_check_ int run_args_input(struct run_request *q, const char *text, struct fail *fail);

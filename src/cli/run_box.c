@@ -23,24 +23,6 @@ static void box_exec_closep(struct box_exec *e)
 	box_exec_close(e);
 }
 
-const char *run_status_name(enum run_status s)
-{
-	static const char *const names[_RUN_STATUS_MAX] = {
-		[RUN_OK] = "ok",
-		[RUN_ERROR] = "error",
-		[RUN_TIMEOUT] = "timeout",
-		[RUN_CPU_LIMIT] = "cpu_limit",
-		[RUN_MEMORY_LIMIT] = "memory_limit",
-		[RUN_DISK_LIMIT] = "disk_limit",
-		[RUN_PIDS_LIMIT] = "pids_limit",
-		[RUN_OUTPUT_LIMIT] = "output_limit",
-		[RUN_SIGNAL] = "signal",
-		[RUN_SETUP_ERROR] = "setup_error",
-	};
-
-	return names[s];
-}
-
 /* What the whole box may use: the larger of its two steps. */
 static struct box_limits whole_box(const struct run_request *q)
 {
@@ -85,7 +67,10 @@ static int run_step(const struct run_request *q, const struct run_step *step, st
 
 		if (ready < 0)
 			return ready;
-		r->setup = b->report;
+		r->isolated = true;
+		r->isolation.features = b->report.features;
+		r->isolation.landlock_abi = b->report.landlock_abi;
+		r->isolation.masks = b->report.masks;
 		r->setup_us = clock_boot_us() - begun_us;
 	}
 	if (e_result < 0)
@@ -156,9 +141,9 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 		e = box_host_open(&host, &fail);
 	if (e == 0) {
 		layers = (struct box_template){ .root = t.root, .usr = t.usr };
-		r->cgroup_mode = host.cgroups.mode;
-		r->cgroup_features = host.cgroups.features;
-		r->ids_kind = host.ids.kind;
+		r->isolation.cgroup_mode = host.cgroups.mode;
+		r->isolation.cgroup_features = host.cgroups.features;
+		r->isolation.ids_kind = host.ids.kind;
 		e = box_create(&host, &layers, &limits, &b, &fail);
 	}
 	if (e == 0)
@@ -173,18 +158,4 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 	note_signal(q, r);
 	(void)run_emit_end(q);
 	return e;
-}
-
-void run_result_done(struct run_result *r)
-{
-	buf_done(&r->out);
-	buf_done(&r->err);
-	for (size_t i = 0; i < r->n_outputs; i++)
-		free(r->outputs[i].path);
-	for (size_t i = 0; i < r->n_refused; i++)
-		free(r->refused[i].path);
-	free(r->outputs);
-	free(r->refused);
-	r->outputs = NULL;
-	r->refused = NULL;
 }

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of a run: what may be asked for, and what it is when nobody asks. */
+/* The limits of a run as they are typed. */
 #include "cli/run_args_priv.h"
 
 #include "base/parse.h"
 
 #include <fcntl.h>
 #include <sys/sysinfo.h>
-
-static const struct run_limits defaults = {
-	.timeout_us = UINT64_C(30) * 1000000,
-	.cpu_time_us = UINT64_C(10) * 1000000,
-	.memory_bytes = UINT64_C(256) << 20,
-	.disk_bytes = UINT64_C(256) << 20,
-	.files = 65536,
-	.output_bytes = UINT64_C(1) << 20,
-	.pids = 64,
-	.cpu_milli = 1000,
-};
 
 /* A limit must be a number of its kind within what makes sense. */
 static int bad_limit(struct fail *fail, const char *name, const char *text, const char *want)
@@ -43,7 +32,7 @@ static int read_duration(const char *name, const char *text, uint64_t *ret, stru
 {
 	if (parse_duration_us(text, ret) < 0)
 		return bad_limit(fail, name, text, "give a duration such as 500ms, 30s or 5m");
-	if (*ret < 1000 || *ret > UINT64_C(86400) * 1000000)
+	if (*ret < RUN_TIME_MIN_US || *ret > RUN_TIME_MAX_US)
 		return bad_limit(fail, name, text, "must be between 1ms and 24h");
 	return 0;
 }
@@ -65,7 +54,8 @@ static int read_cpus(const char *text, uint32_t *ret, struct fail *fail)
 	char want[80];
 	int cpus = get_nprocs();
 
-	if (parse_cpus_milli(text, ret) == 0 && *ret >= 10 && *ret <= (uint32_t)cpus * 1000)
+	if (parse_cpus_milli(text, ret) == 0 && *ret >= RUN_CPU_MILLI_MIN &&
+	    *ret <= (uint32_t)cpus * 1000)
 		return 0;
 	(void)snprintf(want, sizeof(want), "must be between 0.01 and %d, the CPUs of this machine",
 		       cpus);
@@ -105,42 +95,19 @@ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *
 	case OPT_CPUS:
 		return read_cpus(text, &l->cpu_milli, fail);
 	case OPT_MEMORY:
-		return read_bytes("memory", text, 4 << 20, machine_memory(), &l->memory_bytes,
-				  fail);
+		return read_bytes("memory", text, RUN_MEMORY_MIN, machine_memory(),
+				  &l->memory_bytes, fail);
 	case OPT_DISK:
-		return read_bytes("disk", text, 64 << 10, machine_memory(), &l->disk_bytes, fail);
+		return read_bytes("disk", text, RUN_DISK_MIN, machine_memory(), &l->disk_bytes,
+				  fail);
 	case OPT_OUTPUT:
-		return read_bytes("output", text, 1, UINT64_C(1) << 32, &l->output_bytes, fail);
+		return read_bytes("output", text, 1, RUN_OUTPUT_MAX, &l->output_bytes, fail);
 	case OPT_FILES:
-		return read_count("files", text, UINT64_C(1) << 24, &l->files, fail);
+		return read_count("files", text, RUN_FILES_MAX, &l->files, fail);
 	default:
 		r = read_count("pids", text, pids_max(), &n, fail);
 		if (r == 0)
 			l->pids = (uint32_t)n;
 		return r;
 	}
-}
-
-struct run_limits run_args_step_limits(const struct run_limits *given,
-				       const struct language_limits *needs)
-{
-	struct run_limits out = *given;
-
-#define CHOOSE(field, need)                                                                        \
-	do {                                                                                       \
-		if (!out.field)                                                                    \
-			out.field = MAX((uint64_t)defaults.field, (uint64_t)(need));               \
-	} while (0)
-	CHOOSE(timeout_us, needs->timeout_us);
-	CHOOSE(cpu_time_us, needs->cpu_time_us);
-	CHOOSE(memory_bytes, needs->memory_bytes);
-	CHOOSE(disk_bytes, needs->disk_bytes);
-	CHOOSE(files, 0);
-	CHOOSE(output_bytes, 0);
-#undef CHOOSE
-	if (!out.pids)
-		out.pids = (uint32_t)MAX((uint64_t)defaults.pids, needs->pids);
-	if (!out.cpu_milli)
-		out.cpu_milli = defaults.cpu_milli;
-	return out;
 }

@@ -107,7 +107,7 @@ static void on_exit_frame(struct watch *w, const struct wire_exit *e)
 	bool exited = e->code >= 0 && e->code <= 255 && e->signal == 0;
 	bool killed = e->code == -1 && e->signal > 0 && e->signal < 65;
 
-	if (exited == killed || e->zero || e->core > 1) {
+	if (exited == killed || e->timed_out || e->core > 1) {
 		end_with(w, RUN_SETUP_ERROR, "the box's agent reported nonsense");
 		return;
 	}

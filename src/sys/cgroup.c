@@ -279,15 +279,20 @@ int cgroup_exec_remove(struct cgroup_box *b, struct cgroup_exec *e)
 	return 0;
 }
 
-void cgroup_exec_close(struct cgroup_exec *e)
+void cgroup_exec_close_files(struct cgroup_exec *e)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(e->fd); i++) {
-		e->fd[i] = fd_close(e->fd[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(e->join_fd); i++)
 		e->join_fd[i] = fd_close(e->join_fd[i]);
-	}
 	for (size_t i = 0; i < ARRAY_SIZE(e->stat_fd); i++)
 		e->stat_fd[i] = fd_close(e->stat_fd[i]);
 	e->n_join = 0;
+}
+
+void cgroup_exec_close(struct cgroup_exec *e)
+{
+	cgroup_exec_close_files(e);
+	for (size_t i = 0; i < ARRAY_SIZE(e->fd); i++)
+		e->fd[i] = fd_close(e->fd[i]);
 }
 
 int cgroup_box_kill(const struct cgroup_box *b)
@@ -297,14 +302,19 @@ int cgroup_box_kill(const struct cgroup_box *b)
 	return write(b->kill_fd, "1", 1) == 1 ? 0 : -errno;
 }
 
-void cgroup_box_close(struct cgroup_box *b)
+void cgroup_box_close_joins(struct cgroup_box *b)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(b->fd); i++) {
-		b->fd[i] = fd_close(b->fd[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(b->join_fd); i++)
 		b->join_fd[i] = fd_close(b->join_fd[i]);
-	}
 	b->n_join = 0;
 	b->clone_fd = fd_close(b->clone_fd);
+}
+
+void cgroup_box_close(struct cgroup_box *b)
+{
+	cgroup_box_close_joins(b);
+	for (size_t i = 0; i < ARRAY_SIZE(b->fd); i++)
+		b->fd[i] = fd_close(b->fd[i]);
 	b->kill_fd = fd_close(b->kill_fd);
 }
 
@@ -325,6 +335,15 @@ static int box_rmdir_all(const struct cgroup_box *b)
 	return driver(b->host)->box_rmdir(b);
 }
 
+int cgroup_box_try_remove(struct cgroup_box *b)
+{
+	int r = box_rmdir_all(b);
+
+	if (r == 0)
+		cgroup_box_close(b);
+	return r;
+}
+
 /* CR-08: a killed process leaves its cgroup a moment after its parent has seen it die. */
 int cgroup_box_remove(struct cgroup_box *b)
 {
@@ -332,12 +351,9 @@ int cgroup_box_remove(struct cgroup_box *b)
 	long wait_us = 100;
 	int r;
 
-	while ((r = box_rmdir_all(b)) == -EBUSY && clock_boot_us() < deadline_us) {
+	while ((r = cgroup_box_try_remove(b)) == -EBUSY && clock_boot_us() < deadline_us) {
 		(void)nanosleep(&(struct timespec){ .tv_nsec = wait_us * 1000 }, NULL);
 		wait_us = MIN(wait_us * 2, 10000L);
 	}
-	if (r < 0)
-		return r;
-	cgroup_box_close(b);
-	return 0;
+	return r;
 }

@@ -67,6 +67,7 @@ struct cgroup_usage {
 	uint64_t cpu_us;       /* both, from the precise counter */
 	uint64_t memory_now;   /* anonymous, kernel and socket memory, and shared memory */
 	uint64_t memory_shmem; /* the part of memory_now that is tmpfs or shared memory */
+	uint64_t memory_cache; /* pages of files on disks */
 	uint64_t memory_peak;  /* the kernel's own high-water mark (page cache included) */
 	uint64_t oom_kills;    /* more than one may mean one: a group kill counts some twice */
 	uint32_t pids_now;
@@ -84,6 +85,7 @@ struct cgroup_box {
 	int join_fd[CGROUP_HIER_MAX]; /* where the agent writes "0"; open from finish to close */
 	int clone_fd;                 /* for CLONE_INTO_CGROUP, or -EBADF */
 	int kill_fd;                  /* cgroup.kill, or -EBADF */
+	bool had[CGROUP_HIER_MAX];    /* settled: which of fd to open again */
 };
 
 struct cgroup_exec {
@@ -91,6 +93,7 @@ struct cgroup_exec {
 	size_t n_join;
 	int join_fd[CGROUP_HIER_MAX]; /* opened for writing; sent to the agent, which writes "0" */
 	int fd[CGROUP_HIER_MAX];      /* the leaf in each hierarchy that has one */
+	bool had[CGROUP_HIER_MAX];
 	struct cgroup_usage before;   /* CPU time that is not this command's */
 	int stat_fd[CGROUP_STAT_MAX]; /* the driver's files for samples, opened at the first one */
 };
@@ -137,6 +140,14 @@ _must_check_ int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_li
 _must_check_ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e,
 				    struct cgroup_usage *ret);
 
+/* The least that tells whether a sample is worth its while: all memory that is charged to it, page cache and
+ * all, and its tasks. What the host does not count is 0. Of a settled box too. */
+_must_check_ int cgroup_exec_glance(const struct cgroup_box *b, const struct cgroup_exec *e,
+				    uint64_t *ret_memory, uint32_t *ret_tasks);
+
+/* Kills the process that has most in memory. -ESRCH: none has any. */
+_must_check_ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e);
+
 /*
  * How much the command counts where CPUs are contended, in thousandths of an ordinary one. Without a cpu
  * controller it is not an error: there is nothing to weigh.
@@ -157,6 +168,26 @@ _must_check_ int cgroup_exec_mark(const struct cgroup_box *b, struct cgroup_exec
 int cgroup_exec_remove(struct cgroup_box *b, struct cgroup_exec *e);
 void cgroup_exec_close(struct cgroup_exec *e); /* descriptors only; the box removes the leaf */
 
+/*
+ * Whoever keeps a thousand boxes keeps no descriptors for them: settle closes all, and nothing else here may be
+ * called before reopen, the box first.
+ */
+void cgroup_box_settle(struct cgroup_box *b);
+void cgroup_exec_settle(struct cgroup_exec *e);
+_must_check_ int cgroup_box_reopen(struct cgroup_box *b);
+_must_check_ int cgroup_exec_reopen(const struct cgroup_box *b, struct cgroup_exec *e);
+
+/*
+ * Stops everything in the box where it stands, or lets it go on. -EOPNOTSUPP without CGROUP_FREEZE. Stopping
+ * takes a moment: cgroup_box_is_frozen() tells when it is done (1), 0 before, or an error.
+ */
+_must_check_ int cgroup_box_freeze(const struct cgroup_box *b, bool frozen);
+_must_check_ int cgroup_box_is_frozen(const struct cgroup_box *b);
+
+/* How often the kernel killed in the box's own cgroup, where its agent is, for want of memory (v2: anywhere
+ * in it). */
+_must_check_ int cgroup_box_oom_kills(const struct cgroup_box *b, uint64_t *ret);
+
 /* Kills everything in the box in one operation where the kernel can (else -EOPNOTSUPP). */
 int cgroup_box_kill(const struct cgroup_box *b);
 
@@ -168,7 +199,8 @@ void cgroup_box_remove_leaves(const struct cgroup_box *b);
  * b. On failure (-EBUSY: it never emptied) b stays as it is, to be tried again or closed.
  */
 int cgroup_box_remove(struct cgroup_box *b);
-void cgroup_box_close(struct cgroup_box *b); /* descriptors only; a later reap removes it */
+int cgroup_box_try_remove(struct cgroup_box *b); /* without waiting */
+void cgroup_box_close(struct cgroup_box *b);     /* descriptors only; a later reap removes it */
 
 /*
  * Calls stale(name) for each box left in the tree; where it answers true, kills what is inside and

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 enum stat_slot {
@@ -82,6 +83,64 @@ static uint64_t keyed_or_0(const char *text, const char *key)
 	return value;
 }
 
+/* A number of a leaf below its box's directory, where memory and pids always have one. */
+static int leaf_number(const struct cgroup_box *b, const struct cgroup_exec *e, size_t i,
+		       const char *file, uint64_t *ret)
+{
+	char path[128], text[32];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s/%s", b->name, cgroup_exec_name(NULL, e->n).text,
+		       file);
+	r = cgroup_read(b->host->hier[i].fd, path, text, sizeof(text));
+	if (r < 0)
+		return r;
+	text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, ret);
+}
+
+int cgroup_exec_glance(const struct cgroup_box *b, const struct cgroup_exec *e,
+		       uint64_t *ret_memory, uint32_t *ret_tasks)
+{
+	bool v2 = b->host->mode == CGROUP_V2;
+	uint64_t memory = 0, tasks = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < b->host->n_hier && r == 0; i++) {
+		unsigned controllers = b->host->hier[i].controllers;
+
+		if (controllers & CGROUP_MEMORY)
+			r = leaf_number(b, e, i, v2 ? "memory.current" : "memory.usage_in_bytes",
+					&memory);
+		if (r == 0 && (controllers & CGROUP_PIDS))
+			r = leaf_number(b, e, i, "pids.current", &tasks);
+	}
+	if (r < 0)
+		return r;
+	*ret_memory = memory;
+	*ret_tasks = (uint32_t)tasks;
+	return 0;
+}
+
+int cgroup_box_oom_kills(const struct cgroup_box *b, uint64_t *ret)
+{
+	bool v2 = b->host->mode == CGROUP_V2;
+	char text[512];
+
+	for (size_t i = 0; i < b->host->n_hier; i++) {
+		int r;
+
+		if (!(b->host->hier[i].controllers & CGROUP_MEMORY) || b->fd[i] < 0)
+			continue;
+		r = cgroup_read(b->fd[i], v2 ? "memory.events" : "memory.oom_control", text,
+				sizeof(text));
+		if (r < 0)
+			return r;
+		return cgroup_keyed_u64(text, "oom_kill", ret) ? 0 : -ENODATA;
+	}
+	return -EOPNOTSUPP;
+}
+
 /* The two versions agree on pids. */
 static int sample_pids(struct cgroup_exec *e, int dir, struct cgroup_usage *u)
 {
@@ -114,6 +173,8 @@ static int v1_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage 
 	if (r < 0)
 		return r;
 	u->memory_shmem = keyed_or_0(text, "total_shmem");
+	u->memory_cache = keyed_or_0(text, "total_cache");
+	u->memory_cache -= MIN(u->memory_shmem, u->memory_cache);
 	/* v1 does not tell which of the kernel's memory it could give back: leave it all to the cap. */
 	u->memory_now = keyed_or_0(text, "total_rss") + u->memory_shmem;
 	return 0;
@@ -221,6 +282,8 @@ static int v2_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage 
 	if (r < 0)
 		return r;
 	u->memory_shmem = keyed_or_0(text, "shmem");
+	u->memory_cache = keyed_or_0(text, "file");
+	u->memory_cache -= MIN(u->memory_shmem, u->memory_cache);
 	u->memory_now = keyed_or_0(text, "anon") + u->memory_shmem + keyed_or_0(text, "sock") +
 			v2_kernel_memory(text) - keyed_or_0(text, "slab_reclaimable");
 	return 0;

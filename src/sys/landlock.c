@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* Newer than the headers of the oldest distribution we build on. */
@@ -32,6 +33,10 @@ struct ruleset_attr {
 	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
 	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                              \
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define FS_OF_FILES                                                                                \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |                               \
+	 LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |                             \
+	 LANDLOCK_ACCESS_FS_IOCTL_DEV)
 #define FS_NODES (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK)
 
 int landlock_abi(void)
@@ -79,9 +84,15 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 		.allowed_access = granted_fs(p->rules) & handled,
 		.parent_fd = fd,
 	};
+	struct stat st;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* The kernel refuses a rule for a file that has rights only a directory can have. */
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= FS_OF_FILES;
 	if (!rule.allowed_access)
 		return 0;
 	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) <

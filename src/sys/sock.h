@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#define SOCK_FDS_MAX 8
+#define SOCK_FDS_MAX 20
 
 _must_check_ int sock_pair(int ret[2]);
 

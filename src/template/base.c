@@ -11,13 +11,31 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define BASE_VERSION 4 /* raise it when the lists below change */
+#define BASE_VERSION 7 /* raise it when the lists below change */
 #define COPY_MAX (UINT64_C(64) << 20)
 #define DEPTH_MAX 8
 
-static const char *const dirs[] = {
-	"etc",   "root", "usr",     "opt",       "mnt",     "srv",
-	"media", "var",  "var/lib", "var/cache", "var/log",
+/* The agent's executable, carried in this one by src/box: in a box it is also sudo. */
+extern const unsigned char agent_image[], agent_image_end[];
+
+static const struct {
+	const char *name;
+	mode_t mode;
+} dirs[] = {
+	{ "etc", 0755 },
+	{ "etc/pam.d", 0755 },
+	{ "root", 0700 },
+	{ "usr", 0755 },
+	{ "opt", 0755 },
+	{ "opt/glovebox", 0755 },
+	{ "opt/glovebox/bin", 0755 },
+	{ "mnt", 0755 },
+	{ "srv", 0755 },
+	{ "media", 0755 },
+	{ "var", 0755 },
+	{ "var/lib", 0755 },
+	{ "var/cache", 0755 },
+	{ "var/log", 0755 },
 };
 
 static const struct {
@@ -28,19 +46,55 @@ static const struct {
 	{ "var/run", "/run" },
 };
 
+/* Root becomes anybody; nobody else does, as nobody has a password. */
+#define ROOT_MAY                                                                                   \
+	"auth sufficient pam_rootok.so\nauth required pam_deny.so\n"                               \
+	"account required pam_permit.so\nsession required pam_permit.so\n"
+
 static const struct {
 	const char *name, *text;
 } files[] = {
-	{ "etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"
+	/* The fixed ids are Debian's, so that its packages find the users they expect. */
+	{ "etc/passwd", "root:x:0:0:root:/root:/bin/bash\n"
+			"daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
+			"bin:x:2:2:bin:/bin:/usr/sbin/nologin\n"
+			"sys:x:3:3:sys:/dev:/usr/sbin/nologin\n"
+			"mail:x:8:8:mail:/var/mail:/usr/sbin/nologin\n"
+			"www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n"
+			"_apt:x:42:65534::/nonexistent:/usr/sbin/nologin\n"
 			"user:x:1000:1000:user:/home/user:/bin/bash\n"
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
-	{ "etc/group", "root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n" },
+	{ "etc/group", "root:x:0:\ndaemon:x:1:\nbin:x:2:\nsys:x:3:\nadm:x:4:\ntty:x:5:\nmail:x:8:\n"
+		       "www-data:x:33:\nshadow:x:42:\nutmp:x:43:\nstaff:x:50:\nusers:x:100:\n"
+		       "user:x:1000:\nnogroup:x:65534:\n" },
+	/* useradd gives each user a group of its own. */
+	{ "etc/login.defs",
+	  "UID_MIN 1000\nUID_MAX 60000\nSYS_UID_MIN 100\nSYS_UID_MAX 999\n"
+	  "GID_MIN 1000\nGID_MAX 60000\nSYS_GID_MIN 100\nSYS_GID_MAX 999\n"
+	  "UMASK 022\nHOME_MODE 0755\nUSERGROUPS_ENAB yes\nENCRYPT_METHOD SHA512\n" },
+	{ "etc/pam.d/su", ROOT_MAY },
+	{ "etc/pam.d/su-l", ROOT_MAY },
+	{ "etc/pam.d/runuser", ROOT_MAY },
+	{ "etc/pam.d/runuser-l", ROOT_MAY },
+	{ "etc/pam.d/other", "auth required pam_deny.so\naccount required pam_deny.so\n"
+			     "password required pam_deny.so\nsession required pam_deny.so\n" },
 	{ "etc/hosts", "127.0.0.1 localhost glovebox\n::1 localhost glovebox\n" },
 	{ "etc/hostname", "glovebox\n" },
 	{ "etc/resolv.conf", "# this box has no network\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "etc/machine-id", "00000000000000000000000000000001\n" },
 	{ "etc/shells", "/bin/sh\n/bin/bash\n" },
+	/* `bash -l -c` reads it before each command, so it says nothing and starts nothing. A PATH that was
+	 * given stays. */
+	{ "etc/profile",
+	  ": \"${PATH:=/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\"\n"
+	  "export PATH\n"
+	  "umask 022\n"
+	  "if [ -n \"${BASH_VERSION-}\" ] && [ -n \"${PS1-}\" ]; then . /etc/bash.bashrc; fi\n" },
+	{ "etc/bash.bashrc", "[ -n \"${PS1-}\" ] || return\n"
+			     "shopt -s checkwinsize\n"
+			     "PS1='\\u@\\h:\\w\\$ '\n"
+			     "alias ls='ls --color=auto' grep='grep --color=auto'\n" },
 };
 
 /* Below /etc; a name that the host does not have is passed over. */
@@ -73,8 +127,6 @@ static const char *const copied[] = {
 	"os-release",
 	"debian_version",
 	"lsb-release",
-	"bash.bashrc",
-	"profile",
 	"inputrc",
 	"terminfo",
 	"locale.alias",
@@ -86,6 +138,21 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	/* FNV-1a over the bytes: this names a cache entry and guards nothing. */
 	for (int i = 0; i < 8; i++, value >>= 8)
 		hash = (hash ^ (value & 0xff)) * UINT64_C(1099511628211);
+	return hash;
+}
+
+/* The program by its bytes, eight at a time: a new build of it is another root. */
+static uint64_t mix_image(uint64_t hash)
+{
+	size_t size = (uintptr_t)agent_image_end - (uintptr_t)agent_image;
+
+	for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		memcpy(&word, agent_image + at, MIN(sizeof(word), size - at));
+		hash = (hash ^ word) * UINT64_C(1099511628211);
+		hash ^= hash >> 29;
+	}
 	return hash;
 }
 
@@ -102,7 +169,7 @@ int template_base_key(uint64_t *ret)
 		"/etc/ld.so.conf.d",
 		"/etc/ld.so.cache",
 	};
-	uint64_t hash = mix(UINT64_C(14695981039346656037), BASE_VERSION);
+	uint64_t hash = mix_image(mix(UINT64_C(14695981039346656037), BASE_VERSION));
 
 	for (size_t i = 0; i < ARRAY_SIZE(watched); i++) {
 		struct stat st;
@@ -223,14 +290,32 @@ static int copy_path(struct copy *c, int from_fd, int to_fd, const char *path)
 	return to_sub < 0 ? -errno : copy_path(c, from_sub, to_sub, slash + 1);
 }
 
-static int write_file(int dir_fd, const char *name, const char *text)
+static int write_file(int dir_fd, const char *name, mode_t mode, const void *data, size_t size)
 {
 	_cleanup_(fd_closep) int fd =
-		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return -errno;
-	return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -EIO;
+	return write(fd, data, size) == (ssize_t)size ? 0 : -EIO;
+}
+
+/* What is ours: *ret_what is the name that failed. */
+static int build_own(int dir_fd, const char **ret_what)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+		r = mkdirat(dir_fd, *ret_what = dirs[i].name, dirs[i].mode) < 0 ? -errno : 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
+		r = symlinkat(links[i].target, dir_fd, *ret_what = links[i].name) < 0 ? -errno : 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
+		r = write_file(dir_fd, *ret_what = files[i].name, 0644, files[i].text,
+			       strlen(files[i].text));
+	if (r == 0)
+		r = write_file(dir_fd, *ret_what = "opt/glovebox/bin/sudo", 0755, agent_image,
+			       (uintptr_t)agent_image_end - (uintptr_t)agent_image);
+	return r;
 }
 
 int template_build_base(int dir_fd, struct fail *fail)
@@ -240,14 +325,8 @@ int template_build_base(int dir_fd, struct fail *fail)
 	mode_t mask = umask(022);
 	struct copy c = { 0 };
 	const char *what = "";
-	int r = 0;
+	int r = build_own(dir_fd, &what);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
-		r = mkdirat(dir_fd, what = dirs[i], 0755) < 0 ? -errno : 0;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
-		r = symlinkat(links[i].target, dir_fd, what = links[i].name) < 0 ? -errno : 0;
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
-		r = write_file(dir_fd, what = files[i].name, files[i].text);
 	if (r == 0) {
 		from_fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		etc_fd = openat(dir_fd, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

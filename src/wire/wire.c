@@ -7,6 +7,7 @@
 #define TO_OP WIRE_ON_TO_OP
 #define FROM_OP WIRE_ON_FROM_OP
 #define BOTH_OP (WIRE_ON_TO_OP | WIRE_ON_FROM_OP)
+#define SUDO WIRE_ON_SUDO
 
 static const struct rule {
 	uint16_t type;
@@ -20,6 +21,99 @@ static const struct rule {
 #undef MESSAGE
 };
 
+static bool exec_ok(const struct wire_exec *q)
+{
+	bool keep = q->flags & WIRE_EXEC_KEEP;
+
+	/* What outlives its socket cannot be what the box ends with. */
+	return !(q->flags & ~WIRE_EXEC_FLAGS) && q->zero == 0 &&
+	       !(keep && (q->flags & (WIRE_EXEC_ALONE | WIRE_EXEC_LAST)));
+}
+
+static bool tell_ok(const struct wire_tell *t)
+{
+	if (t->what == WIRE_TELL_SIGNAL)
+		return t->signal >= 1 && t->signal <= WIRE_SIGNAL_MAX && !t->rows && !t->cols;
+	return t->what > 0 && t->what < _WIRE_TELL_MAX && t->signal == 0;
+}
+
+/* Takes one attribute (key, NUL, value, NUL) off the front: its length, or 0 when there is none whole. */
+static size_t attr_len(const unsigned char *attr, size_t len)
+{
+	const unsigned char *key_end = memchr(attr, '\0', len), *end;
+
+	if (!key_end || key_end == attr)
+		return 0;
+	end = memchr(key_end + 1, '\0', len - (size_t)(key_end + 1 - attr));
+	return end ? (size_t)(end + 1 - attr) : 0;
+}
+
+static bool fs_entry_ok(const struct wire_fs_entry *e, size_t len)
+{
+	const unsigned char *text = (const unsigned char *)(e + 1);
+	size_t texts = (size_t)e->path_len + e->owner_len + e->group_len + e->target_len;
+
+	if (e->zero || e->is_link > 1 || e->type > WIRE_FS_DIR || e->mode & ~07777u ||
+	    e->mtime_ns >= 1000000000 || e->path_len == 0)
+		return false;
+	len -= sizeof(*e);
+	if (texts > len || e->attrs_len != len - texts || memchr(text, '\0', texts))
+		return false;
+	for (size_t at = texts, n; at < len; at += n) {
+		n = attr_len(text + at, len - at);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The numbers in a payload whose size is right. */
+static bool values_ok(const struct wire_frame *f)
+{
+	const void *data = f->data;
+
+	switch (f->head.type) {
+	case WIRE_EXEC:
+		return exec_ok(data);
+	case WIRE_ATTACH:
+	case WIRE_INPUT:
+	case WIRE_STARTED:
+	case WIRE_PROCESS:
+		return ((const struct wire_process *)data)->zero == 0;
+	case WIRE_TELL:
+		return tell_ok(data);
+	case WIRE_FS: {
+		const struct wire_fs *q = data;
+
+		return q->op > 0 && q->op < _WIRE_FS_MAX && !(q->flags & ~WIRE_FS_FLAGS) &&
+		       q->zero == 0;
+	}
+	case WIRE_ENTRY:
+		return fs_entry_ok(data, wire_len(f));
+	case WIRE_CHANGE: {
+		const struct wire_fs_change *c = data;
+
+		return c->what > 0 && c->what < _WIRE_FS_CHANGE_MAX && c->has_entry <= 1;
+	}
+	case WIRE_DIR:
+	case WIRE_FILE:
+	case WIRE_REFUSED:
+		return ((const struct wire_entry *)data)->zero == 0;
+	case WIRE_SUDO: {
+		const struct wire_sudo *q = data;
+
+		return !(q->flags & ~WIRE_SUDO_TTY) && q->zero == 0;
+	}
+	case WIRE_SIGNAL: {
+		const struct wire_signal *q = data;
+
+		return q->signal >= 1 && q->signal <= WIRE_SIGNAL_MAX && q->zero == 0;
+	}
+	default:
+		return true;
+	}
+}
+
 int wire_check(const struct wire_frame *f, size_t n, enum wire_socket where)
 {
 	size_t len;
@@ -30,7 +124,8 @@ int wire_check(const struct wire_frame *f, size_t n, enum wire_socket where)
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		if (rules[i].type != f->head.type)
 			continue;
-		return (rules[i].where & where) && len >= rules[i].min && len <= rules[i].max ?
+		return (rules[i].where & where) && len >= rules[i].min && len <= rules[i].max &&
+				       values_ok(f) ?
 			       0 :
 			       -EPROTO;
 	}
@@ -115,6 +210,9 @@ const char *wire_step_name(uint32_t step)
 		[WIRE_STEP_DROP] = "become the user",
 		[WIRE_STEP_CWD] = "enter the working directory",
 		[WIRE_STEP_EXEC] = "execute",
+		[WIRE_STEP_USER] = "find the user",
+		[WIRE_STEP_PROCESS] = "find the command",
+		[WIRE_STEP_FILE] = "work on the file",
 	};
 
 	return step < _WIRE_STEP_MAX ? names[step] : "unknown step";

@@ -17,6 +17,8 @@
 #define WIRE_DATA_MAX (WIRE_MAX - sizeof(struct wire_head))
 #define WIRE_NAME_MAX 255 /* NAME_MAX */
 #define WIRE_PATH_MAX 4095
+#define WIRE_USER_MAX 32
+#define WIRE_ATTR_MAX 4096
 
 struct wire_head {
 	uint16_t type; /* enum wire_type */
@@ -35,17 +37,128 @@ struct wire_exec {
 	uint64_t nproc_max;  /* RLIMIT_NPROC, 0: none */
 	uint64_t cpu_max_s;  /* RLIMIT_CPU, 0: none */
 	uint64_t nofile_max; /* RLIMIT_NOFILE */
+	uint64_t
+		timeout_ms; /* the agent kills it then, whether or not somebody follows it; 0: never */
+	uint16_t rows;      /* of the terminal, with WIRE_EXEC_PTY */
+	uint16_t cols;
+	uint32_t zero;
 };
 
 #define WIRE_EXEC_ALONE 1u /* when the command ends, so does everything else in the box */
 #define WIRE_EXEC_STDIN 2u /* IN frames will follow; otherwise standard input is empty */
 #define WIRE_EXEC_LAST 4u  /* nothing comes after it: the agent ends with it */
-#define WIRE_EXEC_FLAGS (WIRE_EXEC_ALONE | WIRE_EXEC_STDIN | WIRE_EXEC_LAST)
+#define WIRE_EXEC_KEEP 8u  /* it outlives its socket: who hangs up only stops following it */
+#define WIRE_EXEC_PTY 16u  /* on a terminal of its own; its output comes as PTY */
+#define WIRE_EXEC_FLAGS                                                                            \
+	(WIRE_EXEC_ALONE | WIRE_EXEC_STDIN | WIRE_EXEC_LAST | WIRE_EXEC_KEEP | WIRE_EXEC_PTY)
+
+/* A command that runs or has ended a short while ago, by the pid it has in the box. */
+struct wire_process {
+	uint32_t pid;
+	uint32_t zero;
+};
+
+/* Something for a running command. */
+struct wire_tell {
+	uint32_t pid;
+	uint32_t what; /* enum wire_tell_what */
+	uint32_t signal;
+	uint16_t rows;
+	uint16_t cols;
+};
+
+enum wire_tell_what {
+	WIRE_TELL_SIGNAL = 1,
+	WIRE_TELL_RESIZE = 2,
+	WIRE_TELL_CLOSE_INPUT = 3,
+	_WIRE_TELL_MAX,
+};
+
+/*
+ * What `sudo` in a box asks the agent for, on a connection of its own; the descriptors are its standard
+ * input, output and error. Then USER, CWD, ARGs, ENVs and GO as for a command, then SIGNALs.
+ */
+struct wire_sudo {
+	uint32_t flags; /* WIRE_SUDO_* */
+	uint32_t zero;
+};
+
+#define WIRE_SUDO_TTY 1u /* the standard input is the terminal the command is to live on */
+
+struct wire_signal {
+	uint32_t signal; /* 1..64 */
+	uint32_t zero;
+};
+
+#define WIRE_SIGNAL_MAX 64
 
 /* Move a file tree, as this user. The descriptor: the operation's socket. */
 struct wire_files {
 	uint32_t uid;
 	uint32_t gid;
+};
+
+/* One file operation, done by a child that has become the user. Paths are the client's own text:
+ * absolute, relative to the user's home, or "~"; they are resolved in the box and nowhere else. */
+struct wire_fs {
+	uint32_t op;    /* enum wire_fs_op */
+	uint32_t flags; /* WIRE_FS_* */
+	uint32_t depth; /* LIST: how deep, at least 1 */
+	uint32_t zero;
+	uint64_t offset; /* READ: where to begin */
+	uint64_t length; /* READ: at most this much; UINT64_MAX: to the end */
+};
+
+enum wire_fs_op {
+	WIRE_FS_STAT = 1, /* ENTRY */
+	WIRE_FS_MKDIR, /* with its parents: ENTRY; EEXIST: it is there, ENOTDIR: as something else */
+	WIRE_FS_MOVE,  /* two PATHs: ENTRY of the new place */
+	WIRE_FS_LIST,  /* an ENTRY each, depth first, sorted by name in each directory */
+	WIRE_FS_REMOVE, /* with everything below; not there is fine */
+	WIRE_FS_READ,   /* ENTRY, DATA…, then DONE */
+	WIRE_FS_WRITE,  /* DATA…, FILE_END; then ENTRY. Hanging up before leaves nothing behind */
+	WIRE_FS_WATCH,  /* DONE once watching, then CHANGEs until hung up */
+	WIRE_FS_JOIN,   /* PATHs: destination first, then sources, which are removed: ENTRY */
+	_WIRE_FS_MAX,
+};
+
+#define WIRE_FS_RECURSIVE 1u /* WATCH: directories below, also those made later */
+#define WIRE_FS_ENTRIES 2u   /* WATCH: an ENTRY behind each CHANGE that has one */
+#define WIRE_FS_FLAGS (WIRE_FS_RECURSIVE | WIRE_FS_ENTRIES)
+
+/* What a file is. Behind it: path, owner, group, link target, then attributes (key, NUL, value, NUL)…;
+ * every one of the lengths is without a terminator, and none of the texts has a NUL in it. */
+struct wire_fs_entry {
+	uint64_t size;
+	int64_t mtime_s;
+	uint32_t mtime_ns;
+	uint32_t type; /* enum wire_fs_type: of what a link leads to */
+	uint32_t mode; /* permission bits, setuid, setgid, sticky; of what a link leads to */
+	uint32_t is_link;
+	uint16_t path_len;
+	uint16_t owner_len;
+	uint16_t group_len;
+	uint16_t target_len; /* 0: not a link, or it leads nowhere */
+	uint32_t attrs_len;
+	uint32_t zero;
+};
+
+enum wire_fs_type { WIRE_FS_OTHER, WIRE_FS_FILE, WIRE_FS_DIR };
+
+struct wire_fs_change {
+	uint32_t what; /* enum wire_fs_change_what */
+	uint32_t has_entry;
+	/* the name, relative to the watched directory, follows */
+};
+
+enum wire_fs_change_what {
+	WIRE_FS_CREATED = 1,
+	WIRE_FS_WRITTEN,
+	WIRE_FS_REMOVED,
+	WIRE_FS_RENAMED,
+	WIRE_FS_CHMODDED,
+	WIRE_FS_OVERFLOW, /* changes were lost; the name is "." */
+	_WIRE_FS_CHANGE_MAX,
 };
 
 /* Why a command did not start. */
@@ -62,14 +175,17 @@ enum wire_step {
 	WIRE_STEP_DROP, /* becoming the user */
 	WIRE_STEP_CWD,
 	WIRE_STEP_EXEC,
+	WIRE_STEP_USER,    /* there is no such user */
+	WIRE_STEP_PROCESS, /* there is no such command, or it has no such input */
+	WIRE_STEP_FILE,    /* the file operation itself: the errno says why */
 	_WIRE_STEP_MAX,
 };
 
 struct wire_exit {
 	int32_t code; /* 0..255, or -1 when a signal ended it */
 	int32_t signal;
-	uint32_t core; /* 0 or 1 */
-	uint32_t zero;
+	uint32_t core;      /* 0 or 1 */
+	uint32_t timed_out; /* 0 or 1: killed by its timeout_ms */
 };
 
 struct wire_entry {
@@ -89,6 +205,7 @@ enum wire_socket {
 	WIRE_ON_CONTROL = 1 << 0,
 	WIRE_ON_TO_OP = 1 << 1,
 	WIRE_ON_FROM_OP = 1 << 2,
+	WIRE_ON_SUDO = 1 << 3,
 };
 
 struct wire_frame {
@@ -98,7 +215,11 @@ struct wire_frame {
 
 _Static_assert(sizeof(struct wire_frame) == WIRE_MAX, "a frame is one packet");
 
-/* Is what arrived (n bytes) a message that may come on this socket? 0, or -EPROTO. */
+/*
+ * Is what arrived (n bytes) a message that may come on this socket, of a size it may have, with every
+ * number that has a fixed meaning one of those that have one, and with nothing in reserved fields? 0, or
+ * -EPROTO. What the numbers amount to (an exit code of 300) is for the reader to judge.
+ */
 _must_check_ int wire_check(const struct wire_frame *f, size_t n, enum wire_socket where);
 
 static inline size_t wire_len(const struct wire_frame *f)

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 
 #include "base/buf.h"
-#include "cli/language.h"
+#include "language/language.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

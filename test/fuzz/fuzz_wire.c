@@ -22,11 +22,25 @@ static bool name_ok(const unsigned char *name, size_t len)
 	return len >= 1 && len <= 255 && !dots;
 }
 
+/* Whoever reads an entry believes its lengths. */
+static void check_entry(const struct wire_fs_entry *e, size_t len)
+{
+	const char *text = (const char *)(e + 1);
+	size_t texts = (size_t)e->path_len + e->owner_len + e->group_len + e->target_len;
+
+	assert(texts + e->attrs_len == len - sizeof(*e) && e->path_len > 0);
+	for (size_t i = 0; i < texts; i++)
+		assert(text[i]);
+	assert(e->attrs_len == 0 || text[texts + e->attrs_len - 1] == '\0');
+}
+
 /* Nothing that was accepted may differ from what the decoder promised about it. */
 static void check_accepted(size_t n, enum wire_socket where)
 {
 	int pair[2];
 
+	if (in.head.type == WIRE_ENTRY)
+		check_entry((const struct wire_fs_entry *)in.data, wire_len(&in));
 	assert(in.head.len == n && in.head.zero == 0 && wire_len(&in) == n - sizeof(in.head));
 	assert(sock_pair(pair) == 0);
 	assert(wire_send(pair[0], (enum wire_type)in.head.type, in.data, wire_len(&in)) == 0);
@@ -38,8 +52,8 @@ static void check_accepted(size_t n, enum wire_socket where)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const enum wire_socket sockets[] = { WIRE_ON_CONTROL, WIRE_ON_TO_OP,
-						    WIRE_ON_FROM_OP };
+	static const enum wire_socket sockets[] = { WIRE_ON_CONTROL, WIRE_ON_TO_OP, WIRE_ON_FROM_OP,
+						    WIRE_ON_SUDO };
 	enum wire_socket where;
 	size_t n = MIN(size - (size ? 1 : 0), sizeof(in));
 

@@ -698,6 +698,95 @@ static void test_kill(void **state)
 }
 
 /* CR-08: it waits for what is dying, not for ever for what lives, and can be tried again. */
+static uint64_t cpu_of(struct cgroup_box *b, struct cgroup_exec *e)
+{
+	struct cgroup_usage u = { 0 };
+
+	assert_int_equal(cgroup_exec_sample(b, e, &u), 0);
+	return u.cpu_us;
+}
+
+/* Frozen it stands still, thawed it goes on, and killed it dies either way. */
+static void test_freeze(void **state)
+{
+	struct cgroup_box b;
+	struct cgroup_exec e;
+	uint64_t stood_at;
+	pid_t pid;
+	int r;
+
+	(void)state;
+	b = box_make("freeze", &none);
+	e = exec_make(&b, &none);
+	pid = spawn(&b, &e, burn_wall, -1);
+	assert_int_equal(cgroup_box_is_frozen(&b), 0);
+	assert_int_equal(cgroup_box_freeze(&b, true), 0);
+	while ((r = cgroup_box_is_frozen(&b)) == 0)
+		(void)usleep(1000);
+	assert_int_equal(r, 1);
+	stood_at = cpu_of(&b, &e);
+	(void)usleep(100000);
+	assert_int_equal(cpu_of(&b, &e), stood_at);
+	assert_int_equal(cgroup_box_freeze(&b, false), 0);
+	(void)usleep(100000);
+	assert_true(cpu_of(&b, &e) > stood_at);
+	assert_int_equal(cgroup_box_freeze(&b, true), 0);
+	assert_int_equal(cgroup_box_kill(&b), 0);
+	assert_int_equal(child_wait(pid), SIGKILL);
+	box_end(&b, &e);
+}
+
+/* A settled box holds no descriptor, and reopened it is what it was. */
+static void test_settle(void **state)
+{
+	struct cgroup_box b;
+	struct cgroup_exec e;
+	uint64_t memory = 0;
+	uint32_t tasks = 0;
+	int before = count_fds();
+	pid_t pid;
+
+	(void)state;
+	b = box_make("settle", &none);
+	e = exec_make(&b, &none);
+	pid = spawn_ready(&b, &e, hold_memory);
+	for (int i = 0; i < 3; i++) {
+		cgroup_exec_settle(&e);
+		cgroup_box_settle(&b);
+		assert_int_equal(count_fds(), before);
+		assert_int_equal(cgroup_exec_glance(&b, &e, &memory, &tasks), 0);
+		assert_true(memory > 1 << 20 && tasks == 1);
+		assert_int_equal(cgroup_box_reopen(&b), 0);
+		assert_int_equal(cgroup_exec_reopen(&b, &e), 0);
+		assert_true(cpu_of(&b, &e) > 0);
+	}
+	assert_int_equal(cgroup_box_kill(&b), 0);
+	assert_int_equal(child_wait(pid), SIGKILL);
+	box_end(&b, &e);
+	assert_int_equal(count_fds(), before);
+}
+
+/* The largest dies, the others stay. */
+static void test_kill_largest(void **state)
+{
+	struct cgroup_box b;
+	struct cgroup_exec e;
+	pid_t small, large;
+
+	(void)state;
+	b = box_make("largest", &none);
+	e = exec_make(&b, &none);
+	small = spawn_ready(&b, &e, say_and_stay);
+	large = spawn_ready(&b, &e, hold_memory);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e), 0);
+	assert_int_equal(child_wait(large), SIGKILL);
+	assert_int_equal(kill(small, 0), 0);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e), 0);
+	assert_int_equal(child_wait(small), SIGKILL);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e), -ESRCH);
+	box_end(&b, &e);
+}
+
 static void test_remove_waits(void **state)
 {
 	struct timespec start, end;
@@ -957,6 +1046,9 @@ static const struct {
 	{ BOX_TEST(test_cpu_time_is_counted), CGROUP_CPUACCT, ANY },
 	{ BOX_TEST(test_cpu_quota), CGROUP_CPU | CGROUP_CPUACCT, ANY },
 	{ BOX_TEST(test_kill), CGROUP_KILL, ANY },
+	{ BOX_TEST(test_freeze), CGROUP_FREEZE | CGROUP_KILL | CGROUP_CPUACCT, ANY },
+	{ BOX_TEST(test_settle), CGROUP_MEMORY | CGROUP_PIDS | CGROUP_KILL | CGROUP_CPUACCT, ANY },
+	{ BOX_TEST(test_kill_largest), CGROUP_MEMORY, ANY },
 	{ BOX_TEST(test_remove_waits), CGROUP_MEMORY | CGROUP_KILL, ANY },
 	{ BOX_TEST(test_reap_kills_and_removes), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_reap_partial), CGROUP_MEMORY | CGROUP_PIDS, ANY },

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "cli/language.h"
+#include "language/language.h"
 
 #define GOOD                                                                                       \
 	"# a comment\n"                                                                            \

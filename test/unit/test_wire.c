@@ -17,6 +17,7 @@
 #define TO_OP WIRE_ON_TO_OP
 #define FROM_OP WIRE_ON_FROM_OP
 #define BOTH_OP (WIRE_ON_TO_OP | WIRE_ON_FROM_OP)
+#define SUDO WIRE_ON_SUDO
 
 static const struct {
 	unsigned type;
@@ -30,14 +31,38 @@ static const struct {
 #undef MESSAGE
 };
 
-static const enum wire_socket sockets[] = { CONTROL, TO_OP, FROM_OP };
+static const enum wire_socket sockets[] = { CONTROL, TO_OP, FROM_OP, SUDO };
 
 static struct wire_frame frame;
+
+/* Numbers that a message of this type and size may have; most may have zeros. */
+static void fill(unsigned type, size_t len)
+{
+	struct wire_fs_entry *e = (struct wire_fs_entry *)frame.data;
+
+	memset(frame.data, 0, sizeof(frame.data));
+	if (type == WIRE_TELL)
+		*(struct wire_tell *)frame.data =
+			(struct wire_tell){ .what = WIRE_TELL_SIGNAL, .signal = 1 };
+	if (type == WIRE_FS || type == WIRE_CHANGE || type == WIRE_SIGNAL)
+		frame.data[0] = 1; /* op, what, signal */
+	if (type == WIRE_ENTRY && len > sizeof(*e)) {
+		size_t left = len - sizeof(*e), attrs = left > 4 ? left - 1 : 0;
+
+		/* A path of what is left, or of one byte and one attribute of the rest. */
+		e->path_len = (uint16_t)(left - attrs);
+		e->attrs_len = (uint32_t)attrs;
+		memset(e + 1, 'x', left);
+		if (attrs)
+			frame.data[len - 1] = frame.data[len - 3] = '\0';
+	}
+}
 
 static int check(unsigned type, size_t len, enum wire_socket where)
 {
 	size_t n = sizeof(frame.head) + len;
 
+	fill(type, MIN(len, sizeof(frame.data)));
 	frame.head = (struct wire_head){ .type = (uint16_t)type, .len = (uint32_t)n };
 	return wire_check(&frame, n, where);
 }
@@ -83,8 +108,9 @@ static void test_hostile_side(void **state)
 		unsigned type;
 		size_t len;
 	} allowed[] = {
-		{ 20, 0 }, { 21, 8 },  { 22, 1 }, { 23, 1 }, { 24, 16 }, { 31, 17 },
-		{ 32, 0 }, { 33, 17 }, { 34, 1 }, { 35, 0 }, { 37, 17 }, { 38, 0 },
+		{ 20, 8 }, { 21, 8 },  { 22, 1 },  { 23, 1 },  { 24, 16 }, { 25, 1 },
+		{ 26, 8 }, { 27, 0 },  { 31, 17 }, { 32, 0 },  { 33, 17 }, { 34, 1 },
+		{ 35, 0 }, { 37, 17 }, { 38, 0 },  { 42, 58 }, { 43, 9 },
 	};
 
 	(void)state;
@@ -106,7 +132,7 @@ static void test_hostile_side(void **state)
 static void test_header(void **state)
 {
 	(void)state;
-	frame.head = (struct wire_head){ .type = WIRE_STARTED, .len = sizeof(frame.head) };
+	frame.head = (struct wire_head){ .type = WIRE_DONE, .len = sizeof(frame.head) };
 	assert_int_equal(wire_check(&frame, 8, FROM_OP), 0);
 	for (size_t n = 0; n < 8; n++)
 		assert_int_equal(wire_check(&frame, n, FROM_OP), -EPROTO);
@@ -121,6 +147,116 @@ static void test_header(void **state)
 	assert_int_equal(wire_check(&frame, WIRE_MAX + 1, FROM_OP), -EPROTO);
 	frame.head.len = WIRE_MAX;
 	assert_int_equal(wire_check(&frame, WIRE_MAX, FROM_OP), 0);
+}
+
+/* Is a payload of this type with these bytes a message? */
+static int check_bytes(unsigned type, const void *data, size_t len, enum wire_socket where)
+{
+	size_t n = sizeof(frame.head) + len;
+
+	memcpy(frame.data, data, len);
+	frame.head = (struct wire_head){ .type = (uint16_t)type, .len = (uint32_t)n };
+	return wire_check(&frame, n, where);
+}
+
+#define GOOD(where, type, what, ...)                                                               \
+	assert_int_equal(check_bytes(WIRE_##type, &(struct what){ __VA_ARGS__ },                   \
+				     sizeof(struct what), where),                                  \
+			 0)
+#define BAD(where, type, what, ...)                                                                \
+	assert_int_equal(check_bytes(WIRE_##type, &(struct what){ __VA_ARGS__ },                   \
+				     sizeof(struct what), where),                                  \
+			 -EPROTO)
+
+static void test_values(void **state)
+{
+	(void)state;
+	GOOD(CONTROL, EXEC, wire_exec, .flags = WIRE_EXEC_KEEP | WIRE_EXEC_PTY);
+	GOOD(CONTROL, EXEC, wire_exec, .flags = WIRE_EXEC_ALONE | WIRE_EXEC_LAST);
+	BAD(CONTROL, EXEC, wire_exec, .flags = 32);
+	BAD(CONTROL, EXEC, wire_exec, .zero = 1);
+	BAD(CONTROL, EXEC, wire_exec, .flags = WIRE_EXEC_KEEP | WIRE_EXEC_ALONE);
+	BAD(CONTROL, EXEC, wire_exec, .flags = WIRE_EXEC_KEEP | WIRE_EXEC_LAST);
+	GOOD(CONTROL, ATTACH, wire_process, .pid = 2);
+	BAD(CONTROL, ATTACH, wire_process, .zero = 1);
+	BAD(CONTROL, INPUT, wire_process, .zero = 1);
+	BAD(FROM_OP, STARTED, wire_process, .zero = 1);
+	BAD(FROM_OP, PROCESS, wire_process, .zero = 1);
+	GOOD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_SIGNAL, .signal = 64);
+	BAD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_SIGNAL);
+	BAD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_SIGNAL, .signal = 65);
+	BAD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_SIGNAL, .signal = 9, .rows = 1);
+	GOOD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_RESIZE, .rows = 1, .cols = 65535);
+	BAD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_RESIZE, .signal = 1);
+	GOOD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_CLOSE_INPUT);
+	BAD(CONTROL, TELL, wire_tell, .what = 0);
+	BAD(CONTROL, TELL, wire_tell, .what = 4);
+	GOOD(CONTROL, FS, wire_fs, .op = WIRE_FS_JOIN);
+	BAD(CONTROL, FS, wire_fs, .op = 0);
+	BAD(CONTROL, FS, wire_fs, .op = _WIRE_FS_MAX);
+	BAD(CONTROL, FS, wire_fs, .op = 1, .flags = 1u << 31);
+	BAD(CONTROL, FS, wire_fs, .op = 1, .zero = 1);
+	GOOD(SUDO, SUDO, wire_sudo, .flags = WIRE_SUDO_TTY);
+	BAD(SUDO, SUDO, wire_sudo, .flags = 2);
+	BAD(SUDO, SUDO, wire_sudo, .zero = 1);
+	GOOD(SUDO, SIGNAL, wire_signal, .signal = 64);
+	BAD(SUDO, SIGNAL, wire_signal, .signal = 0);
+	BAD(SUDO, SIGNAL, wire_signal, .signal = 65);
+	BAD(SUDO, SIGNAL, wire_signal, .signal = 1, .zero = 1);
+}
+
+/* What a file is: texts of the lengths it says, and nothing beside them. */
+static void test_entries(void **state)
+{
+	struct {
+		struct wire_fs_entry e;
+		char text[16];
+	} m = { { .mode = 07777,
+		  .path_len = 2,
+		  .owner_len = 1,
+		  .group_len = 1,
+		  .target_len = 1,
+		  .attrs_len = 8 },
+		"/aug"
+		"t"
+		"k\0v\0"
+		"k2\0" };
+
+	(void)state;
+#define ENTRY(len) check_bytes(WIRE_ENTRY, &m, sizeof(m.e) + (len), FROM_OP)
+	assert_int_equal(ENTRY(13), 0);
+	assert_int_equal(ENTRY(12), -EPROTO);
+	assert_int_equal(ENTRY(14), -EPROTO);
+	m.text[11] = 'x'; /* the second key has no end */
+	assert_int_equal(ENTRY(13), -EPROTO);
+	m.text[11] = '\0';
+	m.text[5] = '\0'; /* the first key is empty */
+	assert_int_equal(ENTRY(13), -EPROTO);
+	m.text[5] = 'k';
+	m.text[1] = '\0'; /* a path with a NUL in it */
+	assert_int_equal(ENTRY(13), -EPROTO);
+	m.text[1] = 'a';
+	m.e.attrs_len = 0;
+	assert_int_equal(ENTRY(5), 0);
+	m.e.path_len = 0;
+	assert_int_equal(ENTRY(3), -EPROTO);
+	m.e.path_len = UINT16_MAX;
+	assert_int_equal(ENTRY(5), -EPROTO);
+	m.e.path_len = 2;
+	m.e.mode = 010000;
+	assert_int_equal(ENTRY(5), -EPROTO);
+	m.e.mode = 0;
+	m.e.type = WIRE_FS_DIR + 1;
+	assert_int_equal(ENTRY(5), -EPROTO);
+	m.e.type = WIRE_FS_DIR;
+	m.e.is_link = 2;
+	assert_int_equal(ENTRY(5), -EPROTO);
+	m.e.is_link = 1;
+	m.e.mtime_ns = 1000000000;
+	assert_int_equal(ENTRY(5), -EPROTO);
+	m.e.mtime_ns = 999999999;
+	assert_int_equal(ENTRY(5), 0);
+#undef ENTRY
 }
 
 #define NAME_OK(text) wire_name_ok((const unsigned char *)(text), sizeof(text) - 1)
@@ -165,7 +301,7 @@ static void test_round_trip(void **state)
 	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EAGAIN);
 	fd_close(pair[0]);
 	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), 0);
-	assert_int_equal(wire_send(pair[1], WIRE_STARTED, NULL, 0), -EPIPE);
+	assert_int_equal(wire_send(pair[1], WIRE_DONE, NULL, 0), -EPIPE);
 	fd_close(pair[1]);
 }
 
@@ -202,7 +338,7 @@ static void test_unwanted_fds(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = pair[0];
 	before = open_fds();
-	assert_int_equal(wire_send_fds(pair[0], WIRE_STARTED, NULL, 0, fds, 1), 0);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_DONE, NULL, 0, fds, 1), 0);
 	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
 	assert_int_equal(wire_send_fds(pair[0], WIRE_OUT, "x", 1, fds, ARRAY_SIZE(fds)), 0);
 	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
@@ -261,7 +397,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),       cmocka_unit_test(test_hostile_side),
-		cmocka_unit_test(test_header),       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_header),       cmocka_unit_test(test_values),
+		cmocka_unit_test(test_entries),      cmocka_unit_test(test_names),
 		cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_unwanted_fds), cmocka_unit_test(test_wanted_fds),
 		cmocka_unit_test(test_step_names),

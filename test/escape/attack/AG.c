@@ -39,6 +39,7 @@ static const struct {
 	{ "type-ours", do_type_ours, NULL },
 	{ "type-exec", do_type_exec, NULL },
 	{ "reserved", do_reserved, NULL },
+	{ "reserved-later", do_reserved_later, NULL },
 	{ "size-off", do_size_off, NULL },
 	{ "out-empty", do_out_empty, NULL },
 	{ "exit-twice", do_exit_twice, NULL },
@@ -232,31 +233,66 @@ static int in_jail(void *arg)
 	_exit(99);
 }
 
+/* What is a fixed size, or must not be random for the agent to look at the rest: pids that exist, users
+ * that exist in the jail's namespace, reserved fields. */
+static size_t near_request(uint16_t type, unsigned *seed, size_t len)
+{
+	uint32_t r = (uint32_t)rand_r(seed), *words = (uint32_t *)(void *)(packet + 8);
+
+	switch (type) {
+	case EXEC:
+		words[0] = words[1] = 65534;
+		words[2] = r % 32;
+		words[EXEC_SIZE / 4 - 1] = 0;
+		return 8 + EXEC_SIZE;
+	case PUT:
+	case GET:
+		words[0] = words[1] = 65534;
+		return 8 + 8;
+	case 5: /* ATTACH */
+	case 6: /* INPUT */
+		words[0] = r % 64;
+		words[1] = 0;
+		return 8 + 8;
+	case 7: /* TELL */
+		words[0] = r % 64;
+		words[1] = 1 + r / 64 % 3;
+		words[2] = words[1] == 1 ? 1 + r / 256 % 64 : 0;
+		words[3] = words[1] == 2 ? r : 0;
+		return 8 + 16;
+	case 4: /* LEAF */
+	case 8: /* LIST */
+		return 8;
+	case 9: /* FS */
+		words[0] = 1 + r % 9;
+		words[1] = r / 16 % 4;
+		words[3] = 0;
+		return 8 + 32;
+	case ROOT:
+		packet[8] = '/';
+		return len;
+	default:
+		return len;
+	}
+}
+
 /* A packet that is random, or nearly a request, or nearly what follows one. */
 static size_t random_packet(unsigned *seed)
 {
-	static const uint16_t types[] = { 1,  2,  3,  10, 11, 12, 13, 14, 15,
-					  30, 31, 32, 33, 34, 35, 36, 38 };
+	static const uint16_t types[] = { 1,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+					  11, 11, 12, 13, 13, 14, 15, 16, 17, 30, 31,
+					  32, 33, 34, 35, 36, 38, 40, 41, 50 };
 	size_t len = (size_t)rand_r(seed) % 96;
-	struct head h = { .type = types[(unsigned)rand_r(seed) % 17] };
+	struct head h = {
+		.type = types[(unsigned)rand_r(seed) % (sizeof(types) / sizeof(types[0]))],
+	};
 
-	for (size_t i = 0; i < len; i++)
+	for (size_t i = 0; i < 96; i++)
 		packet[i] = (unsigned char)rand_r(seed);
-	if (h.type == EXEC)
-		len = 8 + 56;
-	else if (h.type == PUT || h.type == GET)
-		len = 8 + 8;
-	else if (h.type == ROOT && len > 9)
-		packet[8] = '/';
+	len = near_request(h.type, seed, len);
 	h.len = (uint32_t)len;
 	if (len >= 8 && rand_r(seed) % 16)
 		memcpy(packet, &h, 8);
-	/* As nobody: requests for user ids that exist in the jail's namespace go further. */
-	if (len >= 16 && (h.type == EXEC || h.type == PUT || h.type == GET)) {
-		uint32_t ids[3] = { 65534, 65534, (uint32_t)rand_r(seed) % 4 };
-
-		memcpy(packet + 8, ids, h.type == EXEC ? 12 : 8);
-	}
 	return len;
 }
 

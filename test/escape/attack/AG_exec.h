@@ -11,7 +11,7 @@
 
 static void do_polite(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	frame(sock, OUT, "polite\n", 7);
 	say_exit(sock, 0, 0, 0, 0);
 }
@@ -26,19 +26,19 @@ static void do_len_huge(int sock)
 }
 static void do_len_lie(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	frame_as(sock, OUT, 0, PACKET_MAX, "x", 1);
 }
 static void do_len_short(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	frame_as(sock, OUT, 0, sizeof(struct head) + 1, "xyz", 3);
 }
 static void do_len_over(int sock)
 {
 	static const char big[PACKET_MAX + 1];
 
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	frame(sock, OUT, big, sizeof(big) - sizeof(struct head));
 	frame_as(sock, OUT, 0, PACKET_MAX, big, sizeof(big) - sizeof(struct head));
 }
@@ -52,7 +52,7 @@ static void do_half(int sock)
 }
 static void do_half_later(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	raw(sock, "\x16\0\0", 3);
 }
 
@@ -66,22 +66,26 @@ static void do_type_far(int sock)
 }
 static void do_type_file(int sock)
 {
-	frame(sock, STARTED, NULL, 0), frame(sock, TREE_END, NULL, 0);
+	say_started(sock), frame(sock, TREE_END, NULL, 0);
 }
 static void do_type_ours(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	frame(sock, IN, "x", 1);
 }
 static void do_type_exec(int sock)
 {
-	unsigned char exec[56] = { 0 };
+	unsigned char exec[EXEC_SIZE] = { 0 };
 
 	frame(sock, EXEC, exec, sizeof(exec));
 }
 static void do_reserved(int sock)
 {
-	frame_as(sock, STARTED, 1, sizeof(struct head), NULL, 0);
+	frame_as(sock, STARTED, 1, sizeof(struct head) + 8, "\2\0\0\0\0\0\0", 8);
+}
+static void do_reserved_later(int sock)
+{
+	frame(sock, STARTED, "\2\0\0\0\1\0\0", 8);
 }
 static void do_size_off(int sock)
 {
@@ -89,18 +93,18 @@ static void do_size_off(int sock)
 }
 static void do_out_empty(int sock)
 {
-	frame(sock, STARTED, NULL, 0), frame(sock, OUT, NULL, 0);
+	say_started(sock), frame(sock, OUT, NULL, 0);
 }
 
 static void do_exit_twice(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	say_exit(sock, 0, 0, 0, 0);
 	say_exit(sock, 7, 0, 0, 0);
 }
 static void do_out_after_exit(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	say_exit(sock, 0, 0, 0, 0);
 	frame(sock, OUT, "AFTERWARDS", 10);
 	frame(sock, ERR, "AFTERWARDS", 10);
@@ -116,22 +120,22 @@ static void do_exit_first(int sock)
 }
 static void do_started_twice(int sock)
 {
-	frame(sock, STARTED, NULL, 0), frame(sock, STARTED, NULL, 0);
+	say_started(sock), say_started(sock);
 }
 static void do_failed_late(int sock)
 {
-	frame(sock, STARTED, NULL, 0), say_failed(sock, 6, ENOENT);
+	say_started(sock), say_failed(sock, 6, ENOENT);
 }
 static void do_file_here(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	say_file(sock, "planted", 0644, "x");
 }
 
 #define EXITS(name, code, sig, core, zero)                                                         \
 	static void do_exit_##name(int sock)                                                       \
 	{                                                                                          \
-		frame(sock, STARTED, NULL, 0);                                                     \
+		say_started(sock);                                                                 \
 		say_exit(sock, code, sig, core, zero);                                             \
 	}
 EXITS(256, 256, 0, 0, 0)
@@ -159,7 +163,7 @@ static void do_failed_step(int sock)
 
 static void do_flood(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	while (frame(sock, OUT, "x", 1) == 0)
 		;
 }
@@ -170,7 +174,7 @@ static void do_binary(int sock)
 
 	for (size_t i = 0; i < sizeof(big); i++)
 		big[i] = (char)(i * 7);
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	frame(sock, OUT, big, sizeof(big));
 	frame(sock, ERR, "\0\r\n\x1b]0;owned\a\xff\xfe", 16);
 	say_exit(sock, 0, 0, 0, 0);
@@ -178,7 +182,7 @@ static void do_binary(int sock)
 
 static void do_deaf(int sock)
 {
-	frame(sock, STARTED, NULL, 0); /* and never reads again */
+	say_started(sock); /* and never reads again */
 	silence();
 }
 
@@ -190,18 +194,18 @@ static void do_mute(int sock)
 
 static void do_fds(int sock)
 {
-	send_fds(sock, STARTED, NULL, 0, 3);
+	send_fds(sock, STARTED, "\2\0\0\0\0\0\0", 8, 3);
 }
 static void do_fds_later(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	send_fds(sock, OUT, "x", 1, 60);
 }
 static void do_fds_control(int sock)
 {
 	for (int i = 0; i < 1000; i++)
 		if (fcntl(CONTROL_FD, F_SETFL, O_NONBLOCK) < 0 ||
-		    send_fds(CONTROL_FD, STARTED, NULL, 0, 10) < 0)
+		    send_fds(CONTROL_FD, STARTED, "\2\0\0\0\0\0\0", 8, 10) < 0)
 			break;
 	do_polite(sock);
 }
@@ -209,7 +213,7 @@ static void do_fds_control(int sock)
 /* At most 700 MiB: more than the box may have, less than would hurt a machine without the control. */
 static void do_memory(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	for (int i = 0; i < 700; i++) {
 		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			       -1, 0);
@@ -228,7 +232,7 @@ static void do_forks(int sock)
 	char text[32];
 	int n = 0;
 
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	for (; n < 300; n++) {
 		pid_t pid = fork();
 
@@ -244,7 +248,7 @@ static void do_forks(int sock)
 
 static void do_burn(int sock)
 {
-	frame(sock, STARTED, NULL, 0);
+	say_started(sock);
 	for (volatile unsigned i = 0;; i++)
 		;
 }
@@ -255,7 +259,7 @@ static void do_random(int sock)
 
 	syscall(SYS_getrandom, &seed, sizeof(seed), 0);
 	if (seed & 1)
-		frame(sock, STARTED, NULL, 0);
+		say_started(sock);
 	for (int i = 0; i < 400; i++) {
 		unsigned n = (unsigned)rand_r(&seed);
 		size_t len = (n & 7) == 0 ? n % PACKET_MAX : n % 64;

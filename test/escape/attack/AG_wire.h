@@ -12,6 +12,7 @@
 
 #define CONTROL_FD 3
 #define PACKET_MAX 65536
+#define EXEC_SIZE 72 /* of an EXEC's payload */
 
 enum {
 	EXEC = 1,
@@ -42,7 +43,7 @@ struct head {
 	uint32_t len;
 };
 
-static unsigned char packet[2 * PACKET_MAX];
+static _Alignas(8) unsigned char packet[2 * PACKET_MAX];
 
 static int raw(int sock, const void *data, size_t len)
 {
@@ -64,6 +65,13 @@ static int frame_as(int sock, uint16_t type, uint16_t zero, uint32_t says, const
 static int frame(int sock, uint16_t type, const void *data, size_t len)
 {
 	return frame_as(sock, type, 0, (uint32_t)(sizeof(struct head) + len), data, len);
+}
+
+static int say_started(int sock)
+{
+	uint32_t process[2] = { 2, 0 };
+
+	return frame(sock, STARTED, process, sizeof(process));
 }
 
 static int say_exit(int sock, int32_t code, int32_t sig, uint32_t core, uint32_t zero)

@@ -75,7 +75,7 @@ AG_01() { agent_breaks len-zero len-huge len-lie len-short len-over empty; }
 
 AG_02() { agent_breaks half half-later; }
 
-AG_03() { agent_breaks type-none type-far type-file type-ours type-exec reserved size-off out-empty; }
+AG_03() { agent_breaks type-none type-far type-file type-ours type-exec reserved reserved-later size-off out-empty; }
 
 # Identity is the socket: there is no id to forge, only an end that cannot be taken back.
 AG_04() {

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/request.h"
+
+/* A text of its own from bytes without a NUL. */
+static int add_string(struct request *q, char **list, size_t *n, size_t max, const void *data,
+		      size_t len)
+{
+	char *text;
+
+	if (*n >= max || memchr(data, '\0', len))
+		return -EINVAL;
+	q->bytes += len + 1;
+	if (q->bytes > REQUEST_BYTES_MAX)
+		return -E2BIG;
+	text = malloc(len + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, data, len);
+	text[len] = '\0';
+	list[(*n)++] = text;
+	return 0;
+}
+
+static int add_env(struct request *q, const void *data, size_t len)
+{
+	const char *equals = memchr(data, '=', len);
+
+	if (!equals || equals == data)
+		return -EINVAL;
+	return add_string(q, q->envs, &q->n_envs, REQUEST_ENVS_MAX, data, len);
+}
+
+static int copy_name(char *to, const void *data, size_t len)
+{
+	if (memchr(data, '\0', len))
+		return -EINVAL;
+	memcpy(to, data, len); /* the decoder knows how long it may be */
+	to[len] = '\0';
+	return 0;
+}
+
+static int on_frame(struct request *q, const struct wire_frame *f)
+{
+	size_t len = wire_len(f);
+
+	switch (f->head.type) {
+	case WIRE_USER:
+		return copy_name(q->user, f->data, len);
+	case WIRE_CWD:
+		return copy_name(q->cwd, f->data, len);
+	case WIRE_ARG:
+		return add_string(q, q->args, &q->n_args, REQUEST_ARGS_MAX, f->data, len);
+	case WIRE_ENV:
+		return add_env(q, f->data, len);
+	case WIRE_LABEL:
+		return q->label_fd < 0 ? 0 : wire_send(q->label_fd, WIRE_LABEL, f->data, len);
+	default:
+		return -EPROTO;
+	}
+}
+
+int request_read(int sock, struct request *q)
+{
+	static struct wire_frame f;
+
+	for (;;) {
+		int r = wire_recv(sock, &f, WIRE_ON_TO_OP);
+
+		if (r <= 0)
+			return r < 0 ? r : -ECANCELED;
+		if (f.head.type == WIRE_GO)
+			return q->n_args ? 0 : -EINVAL;
+		r = on_frame(q, &f);
+		if (r < 0)
+			return r;
+	}
+}
+
+static size_t name_len(const char *variable)
+{
+	return (size_t)(strchr(variable, '=') - variable);
+}
+
+/* Is there one of the same name behind it? */
+static bool is_overridden(const struct request *q, size_t i)
+{
+	size_t len = name_len(q->envs[i]) + 1;
+
+	for (size_t k = i + 1; k < q->n_envs; k++)
+		if (strncmp(q->envs[k], q->envs[i], len) == 0)
+			return true;
+	return false;
+}
+
+static void remove_overridden(struct request *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->n_envs; i++) {
+		if (is_overridden(q, i))
+			free(q->envs[i]);
+		else
+			q->envs[n++] = q->envs[i];
+	}
+	q->n_envs = n;
+	q->envs[n] = NULL;
+}
+
+static char *variable(const char *name, const char *value)
+{
+	char *text = NULL;
+
+	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+int request_environment(struct request *q, const struct agent_user *user, bool tty)
+{
+	const struct {
+		const char *name, *value;
+		bool on;
+	} defaults[REQUEST_DEFAULTS_MAX] = {
+		{ "HOME", user->home, user->name[0] },    { "USER", user->name, user->name[0] },
+		{ "LOGNAME", user->name, user->name[0] }, { "SHELL", user->shell, user->name[0] },
+		{ "TERM", "xterm-256color", tty },
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < REQUEST_DEFAULTS_MAX; i++)
+		n += defaults[i].on;
+	memmove(q->envs + n, q->envs, q->n_envs * sizeof(q->envs[0]));
+	q->n_envs += n;
+	n = 0;
+	for (size_t i = 0; i < REQUEST_DEFAULTS_MAX; i++) {
+		if (!defaults[i].on)
+			continue;
+		q->envs[n] = variable(defaults[i].name, defaults[i].value);
+		if (!q->envs[n++])
+			return -ENOMEM;
+	}
+	remove_overridden(q);
+	return 0;
+}
+
+int request_enter(const struct request *q, const struct agent_user *user)
+{
+	const char *cwd = q->cwd;
+
+	if (!user->name[0])
+		return chdir(cwd[0] ? cwd : "/") < 0 ? -errno : 0;
+	if (cwd[0] == '/')
+		return chdir(cwd) < 0 ? -errno : 0;
+	if (cwd[0] == '~' && (cwd[1] == '/' || cwd[1] == '\0'))
+		cwd++;
+	while (*cwd == '/')
+		cwd++;
+	/* A user without a home starts at the root, as when logging in. */
+	if (chdir(user->home) < 0 && (*cwd || chdir("/") < 0))
+		return -errno;
+	return *cwd && chdir(cwd) < 0 ? -errno : 0;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/stream.h"
+
+#include "base/buf.h"
+
+#include <sodium.h>
+
+#define ENVELOPE_HEAD 5
+#define ENVELOPE_MAX ((size_t)4 << 20)
+#define FLAG_END 2
+#define WAITS_MAX 4
+
+struct stream_state {
+	struct stream_events *events;
+	struct stream_end end;
+	struct buf pending;
+	CURL *curl;
+	bool has_end; /* the command's end was told */
+	bool over;    /* and the stream's */
+	int stopped;  /* negative: a callback wanted to stop */
+	struct fail *fail;
+};
+
+static int on_data(struct stream_state *st, const json_t *data)
+{
+	static const char *const kinds[] = { "stdout", "stderr", "pty" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const json_t *text = json_object_get(data, kinds[i]);
+		_cleanup_(freep) unsigned char *bytes = NULL;
+		size_t len;
+
+		if (!json_is_string(text))
+			continue;
+		bytes = malloc(json_string_length(text) + 1);
+		if (!bytes)
+			return fail_set(st->fail, ENOMEM, "exec", "out of memory");
+		if (sodium_base642bin(bytes, json_string_length(text) + 1, json_string_value(text),
+				      json_string_length(text), NULL, &len, NULL,
+				      sodium_base64_VARIANT_ORIGINAL) < 0)
+			return fail_set(st->fail, EBADMSG, "exec",
+					"the service sent output that is not base64");
+		return st->events->output(st->events->arg, i == 1, bytes, len);
+	}
+	return 0;
+}
+
+static int on_message(struct stream_state *st, const json_t *message)
+{
+	const json_t *event = json_object_get(message, "event"), *part;
+	const char *text;
+
+	if ((part = json_object_get(event, "start"))) {
+		if (st->events->started)
+			st->events->started(st->events->arg, (uint32_t)json_integer_value(
+								     json_object_get(part, "pid")));
+	} else if ((part = json_object_get(event, "data"))) {
+		return on_data(st, part);
+	} else if ((part = json_object_get(event, "end"))) {
+		st->has_end = true;
+		st->end.exited = json_is_true(json_object_get(part, "exited"));
+		st->end.exit_code = (int)json_integer_value(json_object_get(part, "exitCode"));
+		text = json_string_value(json_object_get(part, "status"));
+		(void)snprintf(st->end.status, sizeof(st->end.status), "%s", text ? text : "");
+	}
+	return 0;
+}
+
+static int on_end(struct stream_state *st, const json_t *message)
+{
+	const json_t *error = json_object_get(message, "error");
+	const char *text = json_string_value(json_object_get(error, "message"));
+
+	st->over = true;
+	if (!error)
+		return 0;
+	return fail_set(st->fail, EPROTO, "exec", "%.200s", text ? text : "the command failed");
+}
+
+/* All whole envelopes that have arrived. */
+static int take_envelopes(struct stream_state *st)
+{
+	size_t at = 0;
+	int r = 0;
+
+	while (r == 0 && !st->over && st->pending.len - at >= ENVELOPE_HEAD) {
+		const unsigned char *p = st->pending.data + at;
+		size_t len = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
+		json_t *message;
+
+		if (len > ENVELOPE_MAX)
+			return fail_set(st->fail, EBADMSG, "exec",
+					"the service sent something oversized");
+		if (st->pending.len - at - ENVELOPE_HEAD < len)
+			break;
+		message = json_loadb((const char *)p + ENVELOPE_HEAD, len, 0, NULL);
+		if (!message)
+			return fail_set(st->fail, EBADMSG, "exec",
+					"the service's answer is not JSON");
+		r = p[0] & FLAG_END ? on_end(st, message) : on_message(st, message);
+		json_decref(message);
+		at += ENVELOPE_HEAD + len;
+	}
+	memmove(st->pending.data, st->pending.data + at, st->pending.len - at);
+	st->pending.len -= at;
+	return r;
+}
+
+static size_t on_bytes(char *data, size_t size, size_t n, void *arg)
+{
+	struct stream_state *st = arg;
+	long status = 0;
+
+	(void)curl_easy_getinfo(st->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (buf_add(&st->pending, data, size * n) < 0) {
+		st->stopped = fail_set(st->fail, ENOMEM, "exec", "out of memory");
+		return 0;
+	}
+	if (status != 200)
+		return size * n; /* an error: read whole, told at the end */
+	if (st->pending.len)
+		st->stopped = take_envelopes(st);
+	return st->stopped < 0 ? 0 : size * n;
+}
+
+static bool envelope(const char *text, struct buf *ret)
+{
+	size_t len = strlen(text);
+	const unsigned char head[ENVELOPE_HEAD] = { 0, (unsigned char)(len >> 24),
+						    (unsigned char)(len >> 16),
+						    (unsigned char)(len >> 8), (unsigned char)len };
+
+	return buf_add(ret, head, sizeof(head)) == 0 && buf_add(ret, text, len) == 0;
+}
+
+/* Until the stream ends, lets input through too. */
+static int follow(CURLM *multi, struct stream_state *st)
+{
+	int running = 1;
+
+	while (running && !st->over && st->stopped == 0) {
+		struct curl_waitfd waits[WAITS_MAX];
+		size_t n = MIN(st->events->n_fds, (size_t)WAITS_MAX);
+
+		if (curl_multi_perform(multi, &running) != CURLM_OK)
+			return fail_set(st->fail, EIO, "exec", "the connection broke");
+		if (!running || st->over || st->stopped < 0)
+			break;
+		for (size_t i = 0; i < n; i++)
+			waits[i] = (struct curl_waitfd){ .fd = st->events->fds[i],
+							 .events = CURL_WAIT_POLLIN };
+		if (curl_multi_poll(multi, waits, (unsigned)n, 1000, NULL) != CURLM_OK)
+			return fail_set(st->fail, EIO, "exec", "the connection broke");
+		for (size_t i = 0; i < n && st->stopped == 0; i++)
+			if (waits[i].revents)
+				st->stopped = st->events->readable(st->events->arg, i);
+	}
+	return 0;
+}
+
+static CURLcode result_of(CURLM *multi)
+{
+	int left;
+	CURLMsg *msg = curl_multi_info_read(multi, &left);
+
+	return msg && msg->msg == CURLMSG_DONE ? msg->data.result : CURLE_OK;
+}
+
+static int run_stream(struct stream_state *st, struct curl_slist *headers,
+		      const struct buf *request)
+{
+	CURLM *multi = curl_multi_init();
+	CURLcode code;
+	long status = 0;
+	int r;
+
+	if (!multi)
+		return fail_set(st->fail, ENOMEM, "exec", "out of memory");
+	curl_easy_setopt(st->curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(st->curl, CURLOPT_POST, 1L);
+	curl_easy_setopt(st->curl, CURLOPT_POSTFIELDS, (const char *)request->data);
+	curl_easy_setopt(st->curl, CURLOPT_POSTFIELDSIZE, (long)request->len);
+	curl_easy_setopt(st->curl, CURLOPT_WRITEFUNCTION, on_bytes);
+	curl_easy_setopt(st->curl, CURLOPT_WRITEDATA, st);
+	(void)curl_multi_add_handle(multi, st->curl);
+	r = follow(multi, st);
+	code = result_of(multi);
+	(void)curl_easy_getinfo(st->curl, CURLINFO_RESPONSE_CODE, &status);
+	(void)curl_multi_remove_handle(multi, st->curl);
+	(void)curl_multi_cleanup(multi);
+	if (r < 0 || st->stopped < 0)
+		return r < 0 ? r : st->stopped;
+	if (st->over && st->has_end)
+		return 0;
+	if (status != 200 || code == CURLE_COULDNT_CONNECT)
+		return api_failed(code, status, (char *)st->pending.data, st->pending.len,
+				  st->fail);
+	return fail_set(st->fail, ECONNRESET, "exec",
+			"the sandbox was killed, paused or reached its end");
+}
+
+int stream_start(struct api *a, const struct api_sandbox *b, json_t *body, const char *user,
+		 struct stream_events *events, struct stream_end *ret, struct fail *fail)
+{
+	_cleanup_(freep) char *text = json_dumps(body, JSON_COMPACT);
+	_cleanup_(buf_done) struct buf request = BUF_INIT(ENVELOPE_MAX);
+	struct stream_state st = {
+		.events = events,
+		.pending = BUF_INIT(ENVELOPE_MAX * 2),
+		.fail = fail,
+	};
+	struct curl_slist *headers = NULL, *more;
+	int r;
+
+	json_decref(body);
+	if (!text || !envelope(text, &request))
+		return fail_set(fail, E2BIG, "exec", "the command is too long");
+	st.curl = api_handle(a, b, "/process.Process/Start", &headers);
+	more = curl_slist_append(headers, "Content-Type: application/connect+json");
+	if (!st.curl || !more) {
+		curl_slist_free_all(headers);
+		if (st.curl)
+			curl_easy_cleanup(st.curl);
+		return fail_set(fail, ENOMEM, "exec", "out of memory");
+	}
+	if (user) { /* whoever it is in the sandbox; there is no password */
+		curl_easy_setopt(st.curl, CURLOPT_USERNAME, user);
+		curl_easy_setopt(st.curl, CURLOPT_PASSWORD, "");
+		curl_easy_setopt(st.curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+	}
+	r = run_stream(&st, more, &request);
+	curl_easy_cleanup(st.curl);
+	curl_slist_free_all(more);
+	buf_done(&st.pending);
+	*ret = st.end;
+	return r;
+}
+
+int stream_exit_status(const struct stream_end *end)
+{
+	static const struct {
+		const char *status;
+		int number;
+	} signals[] = {
+		{ "signal: killed", 9 },    { "signal: terminated", 15 },
+		{ "signal: interrupt", 2 }, { "signal: segmentation fault", 11 },
+		{ "signal: aborted", 6 },   { "signal: hangup", 1 },
+	};
+
+	if (end->exited)
+		return end->exit_code & 0xff;
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (!strncmp(end->status, signals[i].status, strlen(signals[i].status)))
+			return 128 + signals[i].number;
+	return 128;
+}

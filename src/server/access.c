@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* May he? Keys, tokens, signatures, how often; then the parameters, once it is known that the answer matters. */
+#include "server/exchange.h"
+
+#include "base/clock.h"
+#include "server/check.h"
+#include "server/clock.h"
+#include "server/rate.h"
+#include "server/sandbox.h"
+#include "server/sign.h"
+
+#include <strings.h>
+
+static int too_often(struct exchange *x, unsigned retry_s, const char *what)
+{
+	char seconds[16];
+
+	(void)snprintf(seconds, sizeof(seconds), "%u", retry_s);
+	reply_header(&x->r, "Retry-After", seconds);
+	return reply_error(&x->r, 429, "%s; try again in %u s", what, retry_s);
+}
+
+/*
+ * AP-01: wrong keys cost the address they come from. Right ones are never turned away for it, or whoever shares an
+ * address with an attacker (everybody on this machine does) would be locked out with him.
+ */
+int access_refuse(struct exchange *x, const char *message)
+{
+	unsigned wait_s = penalty_add(x->r.server->rates->failures, connection_peer(x->peer),
+				      clock_boot_us());
+
+	if (wait_s)
+		return too_often(x, wait_s, "too many wrong keys or tokens from this address");
+	return reply_error(&x->r, 401, "%s", message);
+}
+
+int access_rate(struct exchange *x, const char *key_id)
+{
+	const struct config *c = &x->r.server->config;
+	struct rates *rates = x->r.server->rates;
+	uint64_t now = clock_boot_us();
+	unsigned retry_s;
+	bool ok = key_id ? rate_take(rates->requests, key_id, c->limits_requests_per_second, now,
+				     &retry_s) :
+			   rate_take(rates->addresses, connection_peer(x->peer),
+				     c->limits_requests_per_second, now, &retry_s);
+
+	return ok ? 0 : too_often(x, retry_s, "too many requests");
+}
+
+int request_take_create(struct request *r)
+{
+	unsigned retry_s;
+
+	if (rate_take(r->server->rates->creates, r->key.id,
+		      r->server->config.limits_creates_per_second, clock_boot_us(), &retry_s))
+		return 0;
+	return too_often(exchange_of(r), retry_s, "too many new sandboxes");
+}
+
+/* --- the control plane: keys ----------------------------------------------------------------------- */
+
+static const char *key_text(const struct exchange *x)
+{
+	static const char bearer[] = "Bearer ";
+	const char *key = request_header(&x->r, "X-API-KEY");
+	const char *authorization = request_header(&x->r, "Authorization");
+
+	if (key)
+		return key;
+	if (authorization && strncasecmp(authorization, bearer, sizeof(bearer) - 1) == 0)
+		return authorization + sizeof(bearer) - 1;
+	return NULL;
+}
+
+static int check_key(struct exchange *x)
+{
+	const struct route *route = x->r.route;
+	const char *text;
+	int r;
+
+	if (route->auth == HTTP_AUTH_NONE)
+		return access_rate(x, NULL);
+	text = key_text(x);
+	if (!text)
+		return access_refuse(x, "an API key is needed, in the header X-API-KEY");
+	r = store_key_check(x->r.server->store, text, strlen(text), &x->r.key);
+	if (r == -EACCES)
+		return access_refuse(x, "this API key is not valid: unknown, expired or revoked");
+	if (r < 0) {
+		struct fail fail = { .err = -r, .where = "keys", .msg = "the store failed" };
+
+		return reply_failure(&x->r, &fail);
+	}
+	if (route->scopes && !(x->r.key.scopes & (route->scopes | STORE_SCOPE_ADMIN)))
+		return reply_error(&x->r, 403, "this API key may not do that");
+	return access_rate(x, x->r.key.id);
+}
+
+/* --- the data plane: tokens -------------------------------------------------------------------------- */
+
+#define NO_TOKEN                                                                                   \
+	"unauthorized access, please provide a valid access token or method signing if supported"
+
+static int check_signature(struct exchange *x, const char *token)
+{
+	const char *path = request_query(&x->r, "path"), *user = request_query(&x->r, "username");
+	struct sign_request q = {
+		.path = path ? path : "",
+		.operation = strcmp(x->r.method, "POST") == 0 ? "write" : "read",
+		.user = user ? user : "",
+		.signature = request_query(&x->r, "signature"),
+		.expiration = request_query(&x->r, "signature_expiration"),
+	};
+
+	if (!q.signature)
+		return access_refuse(x, "missing signature query parameter");
+	if (!sign_matches(&q, token))
+		return access_refuse(x, "invalid signature");
+	if (sign_expired(&q, clock_wall_ms() / 1000))
+		return access_refuse(x, "signature is already expired");
+	return 0;
+}
+
+static int check_token(struct exchange *x)
+{
+	const char *token = x->r.sandbox->info.envd_token;
+	const char *given = request_header(&x->r, "X-Access-Token");
+
+	if (!token || x->r.route->auth == HTTP_AUTH_NONE)
+		return 0;
+	if (given)
+		return secret_equal(given, token) ? 0 : access_refuse(x, NO_TOKEN);
+	if (x->r.route->auth == HTTP_AUTH_FILES)
+		return check_signature(x, token);
+	return access_refuse(x, NO_TOKEN);
+}
+
+/* Ports other than our own. Nothing listens there yet. */
+static int answer_port(struct exchange *x)
+{
+	const struct store_sandbox *info = &x->r.sandbox->info;
+	const char *given = request_header(&x->r, "E2B-Traffic-Access-Token");
+
+	if (info->traffic_token && (!given || !secret_equal(given, info->traffic_token)))
+		return reply_json(&x->r, 403,
+				  json_pack("{s:s, s:s, s:i}", "sandboxId", info->id, "message",
+					    "the traffic access token is missing or wrong", "code",
+					    403));
+	return reply_json(&x->r, 502,
+			  json_pack("{s:s, s:s, s:i, s:i}", "sandboxId", info->id, "message",
+				    "The sandbox is running but port is not open", "port",
+				    (int)x->r.port, "code", 502));
+}
+
+/* The key pays for the requests of whoever has shown the token; strangers are counted by their address. */
+static int check_sandbox(struct exchange *x)
+{
+	const struct store_sandbox *info = &x->r.sandbox->info;
+	bool open = !x->r.route || x->r.route->auth == HTTP_AUTH_NONE;
+	int r = x->r.route ? check_token(x) : 0;
+
+	if (r == 0 && !x->r.replied)
+		r = access_rate(x, open ? NULL : info->key_id);
+	if (r < 0 || x->r.replied)
+		return r;
+	if (sandbox_wake(x->r.sandbox) < 0)
+		return reply_gone(&x->r, info->id);
+	return x->r.route ? 0 : answer_port(x);
+}
+
+/* --- parameters --------------------------------------------------------------------------------------- */
+
+static int wrong(struct exchange *x, const struct check_error *err)
+{
+	char text[sizeof(*err) + 4];
+
+	check_error_text(err, text, sizeof(text));
+	return reply_error(&x->r, 400, "%s", text);
+}
+
+static int check_known(struct exchange *x)
+{
+	for (size_t i = 0; i < x->query.n; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < x->operation->n_query && !known; k++)
+			known = strcmp(x->query.pair[i].name, x->operation->query[k].name) == 0;
+		if (!known)
+			return reply_error(&x->r, 400, "%.64s: there is no such parameter",
+					   x->query.pair[i].name);
+	}
+	return 0;
+}
+
+static int check_parameters(struct exchange *x)
+{
+	const struct operation *op = x->operation;
+	const json_t *doc = x->r.server->routes->doc;
+	struct check_error err = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < op->n_segments; i++) {
+		if (!op->segment[i].is_param)
+			continue;
+		/* What cannot be a name is the name of nothing. */
+		if (op->segment[i].schema &&
+		    check_text(doc, op->segment[i].schema, "path", x->r.params[n], &err) < 0)
+			return reply_error(&x->r, 404, "there is nothing at this path");
+		n++;
+	}
+	for (size_t i = 0; i < op->n_query; i++) {
+		const char *value = request_query(&x->r, op->query[i].name);
+
+		if (!value && op->query[i].required)
+			return reply_error(&x->r, 400, "%s: is required", op->query[i].name);
+		if (value &&
+		    check_text(doc, op->query[i].schema, op->query[i].name, value, &err) < 0)
+			return wrong(x, &err);
+	}
+	return check_known(x);
+}
+
+int access_check(struct exchange *x)
+{
+	int r = x->r.sandbox ? check_sandbox(x) : check_key(x);
+
+	if (r < 0 || x->r.replied)
+		return r;
+	return check_parameters(x);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation: boxes outlive this program. On HELLO the warden tells of all it has, before the store has been
+ * read; they wait in a list until boxes_take_up(). From then on events go straight to the sandboxes.
+ */
+#include "server/boxes.h"
+
+#include "server/clock.h"
+#include "server/control.h"
+#include "server/http.h"
+
+#include <sys/eventfd.h>
+
+#define KILL_TIMEOUT_MS 10000
+
+struct told {
+	char id[WARDEN_ID_SIZE];
+	bool ended; /* there is no box any more, for this reason */
+	uint32_t reason;
+	struct warden_box box;
+	int control_fd;
+	struct told *next;
+};
+
+/* Only used by main's thread, before there are others. */
+static struct told *told;
+
+static struct told *add_told(const char *id)
+{
+	struct told *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	memcpy(t->id, id, sizeof(t->id));
+	t->control_fd = -EBADF;
+	t->next = told;
+	told = t;
+	return t;
+}
+
+static struct told *find_told(const char *id)
+{
+	for (struct told *t = told; t; t = t->next)
+		if (strcmp(t->id, id) == 0)
+			return t;
+	return NULL;
+}
+
+static void drop_told(struct told *gone)
+{
+	for (struct told **p = &told; *p; p = &(*p)->next) {
+		if (*p != gone)
+			continue;
+		*p = gone->next;
+		fd_close(gone->control_fd);
+		free(gone);
+		return;
+	}
+}
+
+/* --- events ----------------------------------------------------------------------------------------- */
+
+static void on_box(void *arg, const struct warden_box *box, int control_fd)
+{
+	struct told *t = add_told(box->id);
+
+	(void)arg;
+	if (!t) {
+		fd_close(control_fd);
+		return;
+	}
+	t->box = *box;
+	t->control_fd = control_fd;
+}
+
+static void on_ended(void *arg, const struct warden_ended *ended)
+{
+	struct server *s = arg;
+	struct sandbox *b = sandbox_get(s, ended->id);
+	struct told *t;
+
+	if (b) {
+		if (sandbox_end(b, ended->reason, NULL))
+			control_ended(b, &ended->usage);
+		sandbox_put(b);
+		return;
+	}
+	/* Before the store has been read: the reason is for boxes_take_up(). */
+	t = s->link ? NULL : add_told(ended->id);
+	if (t) {
+		t->ended = true;
+		t->reason = ended->reason;
+	}
+}
+
+static void on_paused(void *arg, const char *id)
+{
+	struct sandbox *b = sandbox_get(arg, id);
+
+	if (!b)
+		return;
+	pthread_mutex_lock(&b->lock);
+	b->info.state = STORE_PAUSED;
+	pthread_mutex_unlock(&b->lock);
+	sandbox_hang_up(b, false);
+	if (sandbox_save(b) < 0)
+		server_log(arg, "error", "store", json_pack("{s:s}", "sandbox", id));
+	control_paused(b);
+	sandbox_put(b);
+}
+
+static void on_lost(void *arg)
+{
+	const struct server *s = arg;
+
+	(void)eventfd_write(s->stop_fd, 1);
+}
+
+const struct link_events boxes_events = {
+	.box = on_box,
+	.ended = on_ended,
+	.paused = on_paused,
+	.lost = on_lost,
+};
+
+/* --- at start --------------------------------------------------------------------------------------- */
+
+/* What the store remembers as living but nobody has any more. */
+static int end_row(struct server *s, struct store_sandbox *info, const struct told *t)
+{
+	int r;
+
+	info->state = STORE_ENDED;
+	info->end_ms = clock_wall_ms();
+	info->reason = t ? t->reason : WARDEN_ENDED_STOPPED;
+	r = store_sandbox_update(s->store, info);
+	if (r == 0)
+		control_lost(s, info);
+	return r;
+}
+
+static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
+{
+	struct warden_limits limits;
+	struct sandbox *b;
+	int r;
+
+	control_limits(s, info, &limits);
+	r = sandbox_add(s, info, &limits, 0, &b);
+	if (r < 0)
+		return r;
+	if (t) {
+		enum store_state state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED :
+									       STORE_RUNNING;
+
+		sandbox_set_box(b, state, take_fd(&t->control_fd), &t->box.isolation);
+		/* The warden's word counts: it may have been paused or resumed while nobody looked. */
+		r = sandbox_save(b);
+	}
+	sandbox_put(b);
+	return r;
+}
+
+/* The row stays the store's: what is kept of it is moved out, and what is left is empty. */
+static int take_up_row(struct store_sandbox *info, void *arg)
+{
+	struct server *s = arg;
+	struct told *t = find_told(info->id);
+	int r;
+
+	if (t && !t->ended)
+		r = add_row(s, info, t);
+	else if ((!t || t->ended) && control_needs_no_box(info))
+		r = add_row(s, info, NULL);
+	else
+		r = end_row(s, info, t);
+	if (t)
+		drop_told(t);
+	return r;
+}
+
+int boxes_take_up(struct server *s, struct fail *fail)
+{
+	int r = store_sandbox_each_live(s->store, take_up_row, s);
+
+	if (r < 0)
+		return fail_set(fail, -r, "sandboxes",
+				"cannot take up the sandboxes of the last run: %s", strerror(-r));
+	return 0;
+}
+
+void boxes_kill_unknown(struct server *s)
+{
+	while (told) {
+		struct warden_frame f = { 0 };
+		struct warden_reply reply;
+		struct told *t = told;
+
+		memcpy(f.as_KILL.id, t->id, sizeof(f.as_KILL.id));
+		if (!t->ended &&
+		    link_ask(s->link, WARDEN_KILL, &f, KILL_TIMEOUT_MS, &reply, NULL) < 0)
+			server_log(s, "warn", "unknown_box", json_pack("{s:s}", "box", t->id));
+		drop_told(t);
+	}
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/connection.h"
+
+#include "base/clock.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#define LOOK_MS 1000
+
+struct connection {
+	int fd;
+	char peer[RATE_NAME_SIZE];
+	_Atomic uint64_t clock;      /* state and since when, in one word: they are read together */
+	_Atomic uint64_t body_until; /* in ms; 0: no such deadline */
+	_Atomic uint64_t received;   /* bytes by the end of the last request */
+	_Atomic bool served;         /* there was one */
+	uint64_t head_since_ms;      /* when the looking thread first saw more bytes; 0: not yet */
+	uint64_t waiting_since_ms; /* the wait that this belongs to; both are that thread's alone */
+	struct connection *next, *prev;
+};
+
+struct connections {
+	pthread_mutex_t lock; /* for the list */
+	struct connection *first;
+	pthread_t thread;
+	int stop_fd;
+};
+
+#define STATE_BITS 2
+
+static uint64_t now_ms(void)
+{
+	return clock_boot_us() / 1000;
+}
+
+void connection_set_body_deadline(struct connection *c, bool on)
+{
+	c->body_until = on ? now_ms() + CONNECTION_BODY_JSON_MS : 0;
+}
+
+/* Bytes that ever came, by the kernel's count: also those the library has not told us of. */
+static uint64_t bytes_received(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return 0;
+	return info.tcpi_bytes_received;
+}
+
+void connection_set(struct connection *c, enum connection_state state)
+{
+	c->clock = now_ms() << STATE_BITS | state;
+}
+
+void connection_wait(struct connection *c)
+{
+	c->received = bytes_received(c->fd);
+	c->served = true;
+	connection_set_body_deadline(c, false);
+	connection_set(c, CONNECTION_WAITING);
+}
+
+/* Between requests, or in the head of one: which, the number of bytes tells. */
+static bool waited_too_long(struct connection *c, uint64_t since, uint64_t now)
+{
+	if (c->waiting_since_ms != since) {
+		c->waiting_since_ms = since;
+		c->head_since_ms = 0;
+	}
+	if (c->head_since_ms == 0 && bytes_received(c->fd) != c->received)
+		c->head_since_ms = now;
+	if (c->head_since_ms)
+		return now - c->head_since_ms >= CONNECTION_HEAD_MS;
+	return now - since >= (c->served ? CONNECTION_IDLE_MS : CONNECTION_HEAD_MS);
+}
+
+static bool too_late(struct connection *c, uint64_t now)
+{
+	uint64_t clock = c->clock, until = c->body_until, since = clock >> STATE_BITS;
+
+	if (since > now)
+		return false;
+	switch ((enum connection_state)(clock & ((1 << STATE_BITS) - 1))) {
+	case CONNECTION_WAITING:
+		return waited_too_long(c, since, now);
+	case CONNECTION_BODY:
+		return now - since >= CONNECTION_BODY_IDLE_MS || (until && now >= until);
+	case CONNECTION_BUSY:
+	default:
+		return false;
+	}
+}
+
+static void *look_after(void *arg)
+{
+	struct connections *cs = arg;
+	struct pollfd p = { .fd = cs->stop_fd, .events = POLLIN };
+
+	while (poll(&p, 1, LOOK_MS) <= 0) {
+		uint64_t now = now_ms();
+
+		pthread_mutex_lock(&cs->lock);
+		for (struct connection *c = cs->first; c; c = c->next)
+			if (too_late(c, now))
+				(void)shutdown(c->fd, SHUT_RDWR);
+		pthread_mutex_unlock(&cs->lock);
+	}
+	return NULL;
+}
+
+int connections_start(struct connections **ret)
+{
+	struct connections *cs = calloc(1, sizeof(*cs));
+	int r;
+
+	if (!cs)
+		return -ENOMEM;
+	pthread_mutex_init(&cs->lock, NULL);
+	cs->stop_fd = eventfd(0, EFD_CLOEXEC);
+	r = cs->stop_fd < 0 ? -errno : -pthread_create(&cs->thread, NULL, look_after, cs);
+	if (r < 0) {
+		fd_close(cs->stop_fd);
+		pthread_mutex_destroy(&cs->lock);
+		free(cs);
+		return r;
+	}
+	*ret = cs;
+	return 0;
+}
+
+void connections_stop(struct connections *cs)
+{
+	if (!cs)
+		return;
+	(void)eventfd_write(cs->stop_fd, 1);
+	pthread_join(cs->thread, NULL);
+	while (cs->first)
+		connection_remove(cs, cs->first);
+	fd_close(cs->stop_fd);
+	pthread_mutex_destroy(&cs->lock);
+	free(cs);
+}
+
+struct connection *connection_add(struct connections *cs, int fd, const struct sockaddr *peer)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+	unsigned write_ms = CONNECTION_WRITE_MS;
+
+	if (!c)
+		return NULL;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &write_ms, sizeof(write_ms));
+	c->fd = fd;
+	rate_address_name(peer, c->peer);
+	connection_set(c, CONNECTION_WAITING);
+	pthread_mutex_lock(&cs->lock);
+	c->next = cs->first;
+	if (c->next)
+		c->next->prev = c;
+	cs->first = c;
+	pthread_mutex_unlock(&cs->lock);
+	return c;
+}
+
+/* Before the descriptor is closed: the looking thread must not shut down whoever gets its number next. */
+void connection_remove(struct connections *cs, struct connection *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&cs->lock);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		cs->first = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	pthread_mutex_unlock(&cs->lock);
+	free(c);
+}
+
+int connection_fd(const struct connection *c)
+{
+	return c->fd;
+}
+
+const char *connection_peer(const struct connection *c)
+{
+	return c->peer;
+}
+
+static bool is_busy(struct connection *c)
+{
+	return (c->clock & ((1 << STATE_BITS) - 1)) != CONNECTION_WAITING;
+}
+
+size_t connections_busy(struct connections *cs)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&cs->lock);
+	for (struct connection *c = cs->first; c; c = c->next)
+		n += is_busy(c);
+	pthread_mutex_unlock(&cs->lock);
+	return n;
+}
+
+void connections_cut(struct connections *cs)
+{
+	pthread_mutex_lock(&cs->lock);
+	for (struct connection *c = cs->first; c; c = c->next) {
+		if (is_busy(c))
+			connection_reset(c->fd);
+		(void)shutdown(c->fd, SHUT_RDWR);
+	}
+	pthread_mutex_unlock(&cs->lock);
+}
+
+void connection_reset(int fd)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	/* Dissolves the connection at once. Closing would do it too, but the library says FIN first. */
+	(void)connect(fd, &nobody, sizeof(nobody));
+}

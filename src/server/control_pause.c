@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pausing and resuming. Warm: the box is frozen, memory and all. Cold: its files are kept as a
+ * layer and the box is gone; resuming makes a new one from the layers, with the same id. Either way
+ * a paused sandbox looks dead: its operations are hung up, and none is opened.
+ */
+#include "server/control_priv.h"
+
+static void set_state(struct sandbox *b, enum store_state state)
+{
+	pthread_mutex_lock(&b->lock);
+	if (b->info.state != STORE_ENDED)
+		b->info.state = state;
+	pthread_mutex_unlock(&b->lock);
+}
+
+static int ask_pause(struct sandbox *b, struct problem *p)
+{
+	struct warden_frame f = { 0 };
+	struct warden_reply reply;
+	int r;
+
+	memcpy(f.as_PAUSE.id, b->info.id, sizeof(f.as_PAUSE.id));
+	r = link_ask(b->server->link, WARDEN_PAUSE, &f, SHORT_TIMEOUT_MS, &reply, NULL);
+	if (r < 0)
+		return problem_internal(p, r, "pause the sandbox");
+	/* EBUSY: its time was over a moment ago, and it was paused for that. */
+	if (reply.err && reply.err != EBUSY)
+		return problem_warden(p, &reply, "be paused");
+	return 0;
+}
+
+/* Its files become a layer, on record before the box goes. */
+static int make_cold(struct sandbox *b, struct problem *p)
+{
+	struct sandbox_config c;
+	char layer[WARDEN_ID_SIZE];
+	int r = change_snapshot(b, layer, p);
+
+	if (r < 0)
+		return r;
+	sandbox_config_of(b, &c);
+	memcpy(c.layer[c.n_layers++], layer, sizeof(layer));
+	c.pending[0] = '\0';
+	c.cold = true;
+	r = sandbox_config_replace(b, &c);
+	if (r == 0)
+		r = sandbox_save(b);
+	if (r < 0)
+		return problem_internal(p, r, "save that the sandbox is paused");
+	sandbox_hang_up(b, true);
+	if (kill_box(b) < 0)
+		kill_box_later(b);
+	return 0;
+}
+
+int change_pause(struct sandbox *b, bool memory, struct problem *p)
+{
+	int r;
+
+	if (sandbox_state(b) == STORE_PAUSED)
+		return problem_set(p, 409, "already_paused", "sandbox '%s' is already paused",
+				   b->info.id);
+	set_state(b, STORE_PAUSED);
+	sandbox_hang_up(b, false);
+	r = memory ? ask_pause(b, p) : make_cold(b, p);
+	if (r < 0) {
+		set_state(b, STORE_RUNNING);
+		return r;
+	}
+	r = sandbox_save(b);
+	if (r < 0)
+		return problem_internal(p, r, "save that the sandbox is paused");
+	sandbox_log(b, "info",
+		    memory ? "paused" : "paused; its files were kept, its memory was not");
+	event_add_execution(b, "paused", NULL);
+	return 0;
+}
+
+static int resume_warm(struct sandbox *b, uint64_t timeout_ms, struct problem *p)
+{
+	struct warden_frame f = { 0 };
+	struct warden_reply reply;
+	int r;
+
+	memcpy(f.as_RESUME.id, b->info.id, sizeof(f.as_RESUME.id));
+	f.as_RESUME.timeout_ms = MAX(timeout_ms, UINT64_C(1));
+	r = link_ask(b->server->link, WARDEN_RESUME, &f, SHORT_TIMEOUT_MS, &reply, NULL);
+	if (r < 0)
+		return problem_internal(p, r, "resume the sandbox");
+	if (reply.err)
+		return problem_warden(p, &reply, "be resumed");
+	return 0;
+}
+
+int change_resume(struct sandbox *b, uint64_t timeout_ms, bool memory, struct problem *p)
+{
+	struct sandbox_config c;
+	int r = 0;
+
+	sandbox_config_of(b, &c);
+	if (!c.cold && !memory)
+		r = make_cold(b, p);
+	if (r < 0)
+		return r;
+	sandbox_config_of(b, &c);
+	r = c.cold ? sandbox_make_box(b, &c, timeout_ms, p) : resume_warm(b, timeout_ms, p);
+	if (r < 0)
+		return r;
+	c.cold = false;
+	uuid_new(c.execution);
+	r = sandbox_config_replace(b, &c);
+	pthread_mutex_lock(&b->lock);
+	if (b->info.state != STORE_ENDED) {
+		b->info.state = STORE_RUNNING;
+		b->info.end_ms = clock_wall_ms() + (int64_t)timeout_ms;
+	}
+	pthread_mutex_unlock(&b->lock);
+	if (r == 0)
+		r = sandbox_save(b);
+	if (r < 0)
+		return problem_internal(p, r, "save that the sandbox was resumed");
+	sandbox_log(b, "info", "resumed");
+	event_add(b, "resumed", NULL);
+	return 0;
+}
+
+/* In the worker's thread: a sandbox whose time was over has been frozen, but only its files are
+ * to be kept. */
+static void cool_down(struct sandbox *b)
+{
+	struct problem p = { 0 };
+	struct sandbox_config c;
+
+	if (change_begin(b) < 0)
+		return;
+	sandbox_config_of(b, &c);
+	if (sandbox_state(b) == STORE_PAUSED && !c.cold && make_cold(b, &p) < 0)
+		sandbox_log(b, "error", "its memory could not be given up: %s", p.message);
+	change_end(b);
+}
+
+void control_paused(struct sandbox *b)
+{
+	struct sandbox_config c;
+
+	sandbox_config_of(b, &c);
+	sandbox_log(b, "info", "paused: its time-out was reached");
+	event_add_execution(b, "paused", json_pack("{s:s}", "pause_reason", "timeout"));
+	if (!c.auto_pause_memory)
+		worker_add(b, cool_down);
+}
+
+int control_wake(struct sandbox *b)
+{
+	struct problem p = { 0 };
+	struct sandbox_config c;
+	uint64_t timeout_ms;
+	int r = change_begin(b);
+
+	if (r < 0)
+		return -ENOTCONN;
+	sandbox_config_of(b, &c);
+	timeout_ms = MIN(MAX(c.timeout_ms, (uint64_t)AUTO_RESUME_MIN_MS),
+			 b->server->config.limits_timeout);
+	if (sandbox_state(b) == STORE_RUNNING)
+		r = 0; /* somebody else was first */
+	else if (!c.auto_resume || c.cold || change_resume(b, timeout_ms, true, &p) < 0)
+		r = -ENOTCONN;
+	change_end(b);
+	return r;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which function answers which operation of openapi.json, and what a key must be good for. */
+#include "server/control_priv.h"
+
+#include "server/control_run.h"
+#include "server/system.h"
+
+#define LOOK (STORE_SCOPE_READ | STORE_SCOPE_SANDBOXES | STORE_SCOPE_ADMIN)
+#define CHANGE (STORE_SCOPE_SANDBOXES | STORE_SCOPE_ADMIN)
+
+#define READS(operation, handler)                                                                  \
+	{                                                                                          \
+		(operation), HTTP_AUTH_KEY, HTTP_BODY_NONE, LOOK, NULL, NULL, (handler), NULL      \
+	}
+#define CHANGES(operation, handler)                                                                \
+	{                                                                                          \
+		(operation), HTTP_AUTH_KEY, HTTP_BODY_NONE, CHANGE, NULL, NULL, (handler), NULL    \
+	}
+#define TAKES_JSON(operation, handler)                                                             \
+	{                                                                                          \
+		(operation), HTTP_AUTH_KEY, HTTP_BODY_JSON, CHANGE, NULL, NULL, (handler), NULL    \
+	}
+#define OPEN(operation, handler)                                                                   \
+	{                                                                                          \
+		(operation), HTTP_AUTH_NONE, HTTP_BODY_NONE, 0, NULL, NULL, (handler), NULL        \
+	}
+
+const struct route control_routes[] = {
+	TAKES_JSON("createSandbox", handle_create_v1),
+	TAKES_JSON("createSandboxV2", handle_create_v2),
+	READS("listSandboxes", handle_list_v1),
+	READS("listSandboxesV2", handle_list_v2),
+	READS("getSandbox", handle_get),
+	CHANGES("killSandbox", handle_kill),
+	TAKES_JSON("setSandboxTimeout", handle_timeout),
+	TAKES_JSON("connectSandbox", handle_connect_v1),
+	TAKES_JSON("connectSandboxV2", handle_connect_v2),
+	TAKES_JSON("resumeSandbox", handle_resume),
+	TAKES_JSON("pauseSandbox", handle_pause),
+	TAKES_JSON("refreshSandbox", handle_refresh),
+	TAKES_JSON("updateSandboxNetwork", handle_network),
+	READS("getSandboxMetrics", handle_metrics),
+	READS("getSandboxesMetrics", handle_metrics_many),
+	READS("getSandboxLogs", handle_logs_v1),
+	READS("getSandboxLogsV2", handle_logs_v2),
+	TAKES_JSON("createSnapshot", handle_snapshot),
+	READS("listSnapshots", handle_snapshots),
+	TAKES_JSON("forkSandbox", handle_fork),
+	READS("listTemplates", handle_templates),
+	READS("listTemplatesV2", handle_templates_v2),
+	READS("getTemplateAlias", handle_template_alias),
+	CHANGES("deleteTemplate", handle_template_delete),
+	READS("listTeams", handle_teams),
+	READS("listEvents", handle_events),
+	READS("listSandboxEvents", handle_sandbox_events),
+	READS("listWebhooks", handle_webhooks),
+	TAKES_JSON("createWebhook", handle_webhook_create),
+	READS("getWebhook", handle_webhook_get),
+	TAKES_JSON("updateWebhook", handle_webhook_update),
+	CHANGES("deleteWebhook", handle_webhook_delete),
+	TAKES_JSON("runOnce", control_run),
+	READS("listLanguages", control_languages),
+	OPEN("getHealth", system_health),
+	OPEN("getLivez", system_livez),
+	OPEN("getReadyz", system_readyz),
+	OPEN("getVersion", system_version),
+	OPEN("getCapabilities", system_capabilities),
+	OPEN("getOpenapi", system_openapi),
+	{ .operation = NULL },
+};
+
+int control_start(struct server *s, struct fail *fail)
+{
+	int r = finish_changes(s);
+
+	if (r == 0)
+		r = worker_start(s);
+	if (r == 0)
+		r = deliver_start(s);
+	return r < 0 ? fail_set(fail, -r, "control plane", "cannot start: %s", strerror(-r)) : 0;
+}
+
+void control_stop(struct server *s)
+{
+	(void)s;
+	deliver_stop();
+	worker_stop();
+	once_stop();
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread for what nobody waits for: second attempts, samples of usage, forgetting what is
+ * old. */
+#include "server/control_priv.h"
+#include "server/envd.h"
+
+#include <pthread.h>
+
+#define TICK_MS 250
+#define PRUNE_EVERY_MS 5000
+#define JOBS_MAX 65536 /* far beyond the number of sandboxes */
+
+struct job {
+	struct sandbox *sandbox;
+	void (*run)(struct sandbox *b);
+	struct sandbox_config layers; /* without a sandbox: to be released */
+	struct job *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	pthread_t thread;
+	struct job *first, **last;
+	size_t n;
+	bool prune;
+	bool stop;
+	bool runs;
+} worker = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.wake = PTHREAD_COND_INITIALIZER,
+	.last = &worker.first,
+};
+
+static void job_free(struct job *j)
+{
+	sandbox_put(j->sandbox);
+	free(j);
+}
+
+static void add(const struct job *job)
+{
+	struct job *j = malloc(sizeof(*j));
+	bool added = false;
+
+	if (!j)
+		return;
+	*j = *job;
+	if (j->sandbox)
+		sandbox_ref(j->sandbox);
+	pthread_mutex_lock(&worker.lock);
+	if (worker.n < JOBS_MAX && !worker.stop) {
+		*worker.last = j;
+		worker.last = &j->next;
+		worker.n++;
+		added = true;
+		pthread_cond_signal(&worker.wake);
+	}
+	pthread_mutex_unlock(&worker.lock);
+	if (!added)
+		job_free(j);
+}
+
+void worker_add(struct sandbox *b, void (*run)(struct sandbox *b))
+{
+	add(&(struct job){ .sandbox = b, .run = run });
+}
+
+void worker_add_layers(const struct sandbox_config *c)
+{
+	add(&(struct job){ .layers = *c });
+}
+
+void worker_prune(void)
+{
+	pthread_mutex_lock(&worker.lock);
+	worker.prune = true;
+	pthread_mutex_unlock(&worker.lock);
+}
+
+static struct job *take_locked(void)
+{
+	struct job *j = worker.first;
+
+	if (j) {
+		worker.first = j->next;
+		if (!worker.first)
+			worker.last = &worker.first;
+		worker.n--;
+	}
+	return j;
+}
+
+static void prune(struct server *s)
+{
+	int r = store_sandbox_prune(s->store, s->config.limits_ended_kept);
+
+	if (r == 0)
+		r = store_event_prune(s->store, s->config.limits_events_kept);
+	if (r < 0)
+		server_log(s, "error", "prune", json_pack("{s:s}", "error", strerror(-r)));
+}
+
+/* Waits for a job, at most one tick. NULL: the tick is over, or it is time to stop. */
+static struct job *wait_for_job(void)
+{
+	struct timespec until;
+	struct job *j;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += TICK_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_mutex_lock(&worker.lock);
+	if (!worker.first && !worker.stop)
+		(void)pthread_cond_timedwait(&worker.wake, &worker.lock, &until);
+	j = take_locked();
+	pthread_mutex_unlock(&worker.lock);
+	return j;
+}
+
+static bool stopped(void)
+{
+	bool stop;
+
+	pthread_mutex_lock(&worker.lock);
+	stop = worker.stop;
+	pthread_mutex_unlock(&worker.lock);
+	return stop;
+}
+
+static bool take_prune(void)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&worker.lock);
+	wanted = worker.prune;
+	worker.prune = false;
+	pthread_mutex_unlock(&worker.lock);
+	return wanted;
+}
+
+static void *run(void *arg)
+{
+	struct server *s = arg;
+	uint64_t next_tick = 0, next_prune = 0;
+
+	while (!stopped()) {
+		struct job *j = wait_for_job();
+		uint64_t now = clock_boot_us() / 1000;
+
+		if (j) {
+			if (j->sandbox)
+				j->run(j->sandbox);
+			else
+				layers_release(s, &j->layers);
+			job_free(j);
+		}
+		if (now >= next_tick) {
+			next_tick = now + TICK_MS;
+			layers_tick(s);
+			metrics_tick(s);
+			envd_watchers_tick();
+		}
+		if (now >= next_prune && take_prune()) {
+			next_prune = now + PRUNE_EVERY_MS;
+			prune(s);
+		}
+	}
+	return NULL;
+}
+
+int worker_start(struct server *s)
+{
+	int r;
+
+	worker_prune();
+	r = pthread_create(&worker.thread, NULL, run, s);
+	worker.runs = r == 0;
+	return -r;
+}
+
+void worker_stop(void)
+{
+	struct job *j;
+
+	if (!worker.runs)
+		return;
+	pthread_mutex_lock(&worker.lock);
+	worker.stop = true;
+	pthread_cond_signal(&worker.wake);
+	pthread_mutex_unlock(&worker.lock);
+	(void)pthread_join(worker.thread, NULL);
+	worker.runs = false;
+	while ((j = take_locked()))
+		job_free(j);
+	metrics_stop();
+	layers_stop();
+	envd_watchers_stop();
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked about commands that run: the unary calls. */
+#include "server/envd.h"
+
+#define COMMANDS_MAX 1024 /* in a list; the agent has fewer */
+
+int envd_process_failed(const struct wire_failed *failed, uint32_t pid, struct rpc_error *e)
+{
+	if (failed->step != WIRE_STEP_PROCESS)
+		return rpc_fail(e, RPC_INTERNAL, "the sandbox refused (%s): %s",
+				wire_step_name(failed->step), strerror(failed->err));
+	switch (failed->err) {
+	case ESRCH:
+		return rpc_fail(e, RPC_NOT_FOUND, "process with pid %u not found", pid);
+	case EPIPE:
+		return rpc_fail(e, RPC_INTERNAL, "process with pid %u has no open input", pid);
+	case ENOTTY:
+		return rpc_fail(
+			e, RPC_UNKNOWN,
+			"process with pid %u: only a terminal has a size, only a pipe an end", pid);
+	case EAGAIN:
+		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
+				"process with pid %u: too many at once follow it or write to it",
+				pid);
+	default:
+		return rpc_fail(e, RPC_INTERNAL, "process with pid %u: %s", pid,
+				strerror(failed->err));
+	}
+}
+
+static int add_process(const struct wire_frame *f, json_t *list)
+{
+	const struct wire_process *p = (const struct wire_process *)f->data;
+
+	if (p->zero || p->pid == 0 || p->pid > INT32_MAX || json_array_size(list) >= COMMANDS_MAX)
+		return -EPROTO;
+	return json_array_append_new(list, envd_label_read(p->pid, f->data + sizeof(*p),
+							   wire_len(f) - sizeof(*p))) < 0 ?
+		       -ENOMEM :
+		       0;
+}
+
+static int read_list(struct talk *t, json_t *list, struct rpc_error *e)
+{
+	struct wire_failed failed;
+	int r = talk_open(t, WIRE_LIST, NULL, 0);
+
+	while (r >= 0) {
+		r = talk_recv(t);
+		if (r < 0 || t->frame.head.type == WIRE_DONE)
+			return r < 0 ? r : 0;
+		if (talk_failed(&t->frame, &failed) == 0)
+			return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
+					"the sandbox cannot list its commands now: %s",
+					strerror(failed.err));
+		r = t->frame.head.type == WIRE_PROCESS ? add_process(&t->frame, list) : -EPROTO;
+		if (r == -EPROTO)
+			(void)envd_broken(t->request->sandbox, "in a list of commands");
+	}
+	return r;
+}
+
+static int list_commands(struct request *r, json_t **ret, struct rpc_error *e)
+{
+	_cleanup_(talk_freep) struct talk *t = talk_new(r);
+	json_t *list = json_array();
+	int n = t && list ? read_list(t, list, e) : -ENOMEM;
+
+	if (n < 0) {
+		json_decref(list);
+		return n;
+	}
+	*ret = list;
+	return 0;
+}
+
+static int call_list(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
+{
+	json_t *list;
+	int n = list_commands(r, &list, e);
+
+	(void)message;
+	if (n < 0)
+		return n;
+	*ret = json_pack("{s:o}", "processes", list);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int select_tag(struct request *r, const char *tag, uint32_t *ret_pid, struct rpc_error *e)
+{
+	json_t *list, *process;
+	size_t i;
+	int n = list_commands(r, &list, e);
+
+	if (n < 0)
+		return n;
+	*ret_pid = 0;
+	json_array_foreach(list, i, process) {
+		const char *its = json_string_value(json_object_get(process, "tag"));
+
+		if (its && strcmp(its, tag) == 0)
+			*ret_pid = (uint32_t)json_integer_value(json_object_get(process, "pid"));
+	}
+	json_decref(list);
+	if (!*ret_pid)
+		return rpc_fail(e, RPC_NOT_FOUND, "process with tag %s not found", tag);
+	return 0;
+}
+
+int envd_select(struct request *r, const json_t *message, uint32_t *ret_pid, struct rpc_error *e)
+{
+	struct envd_selector selector;
+	int n = envd_decode_selector(message, &selector, e);
+
+	if (n < 0)
+		return n;
+	if (selector.tag)
+		return select_tag(r, selector.tag, ret_pid, e);
+	*ret_pid = selector.pid;
+	return 0;
+}
+
+/* Waits for the answer to a question about one command. */
+static int finish(struct talk *t, uint32_t pid, struct rpc_error *e)
+{
+	struct wire_failed failed;
+	int r = talk_await_done(t, &failed);
+
+	return r > 0 ? envd_process_failed(&failed, pid, e) : r;
+}
+
+static int tell(struct request *r, const json_t *message, struct wire_tell *request,
+		struct rpc_error *e)
+{
+	_cleanup_(talk_freep) struct talk *t = talk_new(r);
+	int n = t ? envd_select(r, message, &request->pid, e) : -ENOMEM;
+
+	if (n == 0)
+		n = talk_open(t, WIRE_TELL, request, sizeof(*request));
+	return n < 0 ? n : finish(t, request->pid, e);
+}
+
+static int call_signal(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
+{
+	struct wire_tell request = { .what = WIRE_TELL_SIGNAL };
+	int n = envd_decode_signal(message, &request.signal, e);
+
+	(void)ret;
+	return n < 0 ? n : tell(r, message, &request, e);
+}
+
+static int call_update(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
+{
+	struct wire_tell request = { .what = WIRE_TELL_RESIZE };
+	bool given;
+	int n = rpc_terminal(message, "pty", &given, &request.rows, &request.cols, e);
+
+	(void)ret;
+	if (n < 0 || !given)
+		return n; /* there is nothing else that could be updated */
+	if (!request.rows || !request.cols)
+		return rpc_fail(e, RPC_INVALID_ARGUMENT, "pty.size: must have rows and cols");
+	return tell(r, message, &request, e);
+}
+
+static int call_close_stdin(struct request *r, const json_t *message, json_t **ret,
+			    struct rpc_error *e)
+{
+	struct wire_tell request = { .what = WIRE_TELL_CLOSE_INPUT };
+
+	(void)ret;
+	return tell(r, message, &request, e);
+}
+
+static int send_input(struct talk *t, const unsigned char *data, size_t len)
+{
+	int r = 0;
+
+	while (r == 0 && len > 0) {
+		size_t n = MIN(len, WIRE_DATA_MAX);
+
+		r = talk_send(t, WIRE_IN, data, n);
+		data += n;
+		len -= n;
+	}
+	return r < 0 ? r : talk_send(t, WIRE_IN_END, NULL, 0);
+}
+
+static int call_send_input(struct request *r, const json_t *message, json_t **ret,
+			   struct rpc_error *e)
+{
+	_cleanup_(talk_freep) struct talk *t = talk_new(r);
+	_cleanup_(freep) unsigned char *data = NULL;
+	struct wire_process request = { 0 };
+	size_t len;
+	int n = t ? envd_decode_input(message, &data, &len, e) : -ENOMEM;
+
+	(void)ret;
+	if (n == 0)
+		n = envd_select(r, message, &request.pid, e);
+	if (n == 0)
+		n = talk_open(t, WIRE_INPUT, &request, sizeof(request));
+	if (n == 0)
+		n = send_input(t, data, len);
+	return n < 0 ? n : finish(t, request.pid, e);
+}
+
+int envd_process_list(struct request *r)
+{
+	return rpc_unary(r, call_list);
+}
+
+int envd_process_update(struct request *r)
+{
+	return rpc_unary(r, call_update);
+}
+
+int envd_process_send_input(struct request *r)
+{
+	return rpc_unary(r, call_send_input);
+}
+
+int envd_process_send_signal(struct request *r)
+{
+	return rpc_unary(r, call_signal);
+}
+
+int envd_process_close_stdin(struct request *r)
+{
+	return rpc_unary(r, call_close_stdin);
+}

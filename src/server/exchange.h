@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request and its reply, as the core of the server sees it. The handlers see struct request, its first member.
+ *
+ *	exchange_begin()   the headers are there: head.c checks them, address.c finds out who is meant and access.c
+ *	                   who asks
+ *	exchange_data()    a piece of the body
+ *	exchange_end()     the body is complete: the handler runs
+ *
+ * A reply that is made before the body is complete waits for its end: the library can take it only then.
+ */
+#pragma once
+
+#include "server/connection.h"
+#include "server/http.h"
+#include "server/routes.h"
+#include "server/server.h"
+#include "server/uri.h"
+
+#include "base/buf.h"
+
+#define HTTP_TARGET_MAX 8192
+#define HTTP_HEADERS_MAX 64
+#define HTTP_HEADER_BYTES_MAX 16384
+#define HTTP_JSON_MAX (UINT64_C(1) << 20)
+#define HTTP_DROP_MAX (UINT64_C(1) << 20) /* of a stranger's body that nobody wants */
+#define HTTP_DROP_ADMITTED_MAX                                                                     \
+	(UINT64_C(64) << 20) /* of one who may: he hears nothing before he has said all */
+#define HTTP_REPLY_HEADERS_MAX 8
+#define HTTP_ENVD_PORT 49983
+
+struct reply_field {
+	char *name;
+	char *value;
+};
+
+struct exchange {
+	struct request r;
+	struct connection *peer;
+	char *target; /* as it came; cut at the '?' once it has been split */
+	struct uri_path path;
+	struct uri_query query;
+	const struct operation *operation;
+	enum plane plane;
+	bool begun;
+	bool has_body;     /* one will follow, */
+	uint64_t length;   /* of this length; UINT64_MAX: chunked */
+	uint64_t received; /* of it so far */
+	bool expects_continue;
+	bool is_last;  /* the connection is closed after the reply */
+	bool admitted; /* has shown a key or token where one is needed */
+	struct buf body;
+	struct MHD_Response *reply; /* made, not yet given to the library */
+	unsigned status;
+	struct reply_field fields[HTTP_REPLY_HEADERS_MAX];
+	size_t n_fields;
+	uint64_t started_us;
+};
+
+static inline struct exchange *exchange_of(struct request *r)
+{
+	return (struct exchange *)(void *)r;
+}
+
+/* NULL: no memory. target is the request target, as it came. */
+struct exchange *exchange_new(struct server *s, struct MHD_Connection *c, struct connection *peer,
+			      const char *target);
+void exchange_free(struct exchange *x);
+
+/* Each returns 0, or a negative errno: close the connection. */
+_must_check_ int exchange_begin(struct exchange *x, const char *method, const char *version);
+_must_check_ int exchange_data(struct exchange *x, const char *data, size_t len);
+_must_check_ int exchange_end(struct exchange *x);
+/* Must the reply that there is be sent now, although a body may follow? */
+bool exchange_cannot_wait(const struct exchange *x);
+/* Gives the reply to the library. */
+_must_check_ int exchange_queue(struct exchange *x);
+
+/* These return 0 and leave a reply behind when there is something to refuse. */
+_must_check_ int head_check(struct exchange *x, const char *method, const char *version);
+_must_check_ int address_find(struct exchange *x);
+_must_check_ int access_check(struct exchange *x);
+
+/* A wrong key, token or signature: 401, or 429 for who tries too often. */
+int access_refuse(struct exchange *x, const char *message);
+/* Counts the request for this key, or, with NULL, for the address it comes from. */
+int access_rate(struct exchange *x, const char *key_id);
+
+/* The 502 for a sandbox that cannot be talked to, with the reason. */
+int reply_gone(struct request *r, const char *sandbox_id);

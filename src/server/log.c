@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log: one JSON object on one line of standard error. All text is escaped to ASCII, so whatever a client puts
+ * into a name stays inside its string (AP-12). A line that would block, because nobody reads the other end, is
+ * dropped and counted: a full log must not stop the service.
+ */
+#include "server/clock.h"
+#include "server/http.h"
+#include "server/server.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#define LINE_MAX_BYTES                                                                             \
+	4096 /* PIPE_BUF: what a pipe that can be written to takes without blocking */
+
+int64_t clock_wall_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void clock_format(int64_t wall_ms, char ret[CLOCK_TEXT_SIZE])
+{
+	time_t seconds = (time_t)(wall_ms / 1000);
+	struct tm tm;
+	char day[24] = "1970-01-01T00:00:00";
+
+	if (wall_ms >= 0 && gmtime_r(&seconds, &tm))
+		(void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(ret, CLOCK_TEXT_SIZE, "%s.%03dZ", day,
+		       wall_ms >= 0 ? (int)(wall_ms % 1000) : 0);
+}
+
+/* False when it would have blocked. */
+static bool try_write(const char *line, size_t len)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
+	       write(STDERR_FILENO, line, len) == (ssize_t)len;
+}
+
+static void write_line(const char *line, size_t len)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static unsigned long long lost;
+	char note[64];
+	int n;
+
+	pthread_mutex_lock(&lock);
+	if (lost) {
+		n = snprintf(note, sizeof(note), "{\"event\":\"log_lost\",\"lines\":%llu}\n", lost);
+		if (try_write(note, (size_t)n))
+			lost = 0;
+	}
+	if (lost || !try_write(line, len))
+		lost++;
+	pthread_mutex_unlock(&lock);
+}
+
+static size_t dump(const json_t *line, char *ret, size_t size)
+{
+	size_t n = json_dumpb(line, ret, size, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+	return n <= size ? n : 0;
+}
+
+void server_log(struct server *s, const char *level, const char *event, json_t *fields)
+{
+	char now[CLOCK_TEXT_SIZE], text[LINE_MAX_BYTES];
+	json_t *line;
+	size_t n;
+
+	(void)s;
+	clock_format(clock_wall_ms(), now);
+	line = json_pack("{s:s, s:s, s:s}", "time", now, "level", level, "event", event);
+	if (!line) {
+		json_decref(fields);
+		return;
+	}
+	(void)json_object_update(line, fields);
+	n = dump(line, text, sizeof(text) - 1);
+	if (n == 0) {
+		/* Too long: say what happened without the particulars. */
+		(void)json_object_clear(line);
+		(void)json_object_set_new(line, "time", json_string(now));
+		(void)json_object_set_new(line, "event", json_string(event));
+		(void)json_object_set_new(line, "cut", json_true());
+		n = dump(line, text, sizeof(text) - 1);
+	}
+	json_decref(fields);
+	json_decref(line);
+	text[n++] = '\n';
+	write_line(text, n);
+}

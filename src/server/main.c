@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server: everything that is said over HTTP.
+ *
+ * Runs as     a user of its own without capabilities, under a filter of system calls and Landlock rules that it puts on
+ *             before it reads a byte from the network (seal.c).
+ * Holds       the socket to the warden (3), the listening socket (4), the directory of the store (5), with TLS its
+ *             certificate and key (6, 7, closed once read), and for each sandbox its control socket.
+ * Reads       requests from anybody, frames from agents: both hostile. Messages from the warden.
+ * Talks to    the warden, which makes and ends boxes; agents, over a socket for each operation; webhooks.
+ * Must never  fork or execute anything, touch a box's files except through its agent, write a secret to the log.
+ *
+ * Theory of operation: main() sets everything up in one thread, seals, then starts the threads: one that reads from the
+ * warden, one for each connection, a few for upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
+ */
+#include "base/buf.h"
+#include "server/boxes.h"
+#include "server/clock.h"
+#include "server/connection.h"
+#include "server/control.h"
+#include "server/control_run.h"
+#include "server/http.h"
+#include "server/http_daemon.h"
+#include "server/openapi.h"
+#include "server/rate.h"
+#include "server/routes.h"
+#include "server/seal.h"
+#include "server/table.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#define DRAIN_MS 1500 /* for requests that are under way when the service stops */
+#define PEM_MAX ((size_t)1 << 20)
+
+static int read_settings(int argc, char **argv, struct config *c, struct fail *fail)
+{
+	config_init(c);
+	for (int i = 1; i < argc; i++) {
+		char *equals = strchr(argv[i], '=');
+		int r;
+
+		if (strncmp(argv[i], "--", 2) != 0 || !equals)
+			return fail_set(fail, EINVAL, "settings",
+					"'%s' is not --section.key=value; "
+					"this program is started by `glovebox serve`",
+					argv[i]);
+		*equals = '\0';
+		r = config_set(c, argv[i] + 2, equals + 1, fail);
+		if (r < 0)
+			return r;
+	}
+	return config_check(c, fail);
+}
+
+/* AP-17, AP-18: as root the separation would be none. */
+static int check_user(struct fail *fail)
+{
+	if (geteuid() != 0)
+		return 0;
+#ifdef GLOVEBOX_BREAKABLE
+	if (getenv("GLOVEBOX_SERVER_AS_ROOT"))
+		return 0;
+#endif
+	return fail_set(fail, EPERM, "user",
+			"the server must not run as root; start it with `glovebox serve`, "
+			"which gives it a user of its own");
+}
+
+static bool is_loopback(int listen_fd)
+{
+	struct sockaddr_storage ss = { 0 };
+	socklen_t len = sizeof(ss);
+
+	if (getsockname(listen_fd, (struct sockaddr *)&ss, &len) < 0)
+		return false;
+	if (ss.ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)(const void *)&ss)->sin_addr.s_addr) >>
+			       24 ==
+		       127;
+	return ss.ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)&ss)->sin6_addr);
+}
+
+static int check_keys(const struct server *s, struct fail *fail)
+{
+	size_t n;
+	int r = store_key_count(s->store, &n);
+
+	if (r < 0)
+		return fail_set(fail, -r, "keys", "cannot count the keys: %s", strerror(-r));
+	if (n == 0 && !is_loopback(WARDEN_LISTEN_FD))
+		return fail_set(fail, EPERM, "keys",
+				"there is no API key, so only a loopback address may be served; "
+				"make one with `glovebox key create`");
+	return 0;
+}
+
+static int read_pem(int fd, char **ret)
+{
+	_cleanup_(buf_done) struct buf b = BUF_INIT(PEM_MAX);
+	int r = buf_read_fd(&b, fd);
+
+	fd_close(fd);
+	if (r < 0)
+		return r;
+	*ret = (char *)take_ptr(b.data);
+	return 0;
+}
+
+static int read_tls(const struct config *c, struct http_tls *ret, struct fail *fail)
+{
+	int r;
+
+	if (!c->server_tls_cert[0])
+		return 0;
+	r = read_pem(WARDEN_TLS_CERT_FD, &ret->cert);
+	if (r == 0)
+		r = read_pem(WARDEN_TLS_KEY_FD, &ret->key);
+	return r < 0 ? fail_set(fail, -r, "TLS", "cannot read the certificate or its key: %s",
+				strerror(-r)) :
+		       0;
+}
+
+/* Everything that can be done without another thread. */
+static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
+{
+	size_t len;
+	const char *openapi = openapi_text(&len);
+	int r = check_user(fail);
+
+	if (r < 0)
+		return r;
+	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
+		return fail_set(fail, EIO, "libraries", "cannot initialise the libraries");
+	r = routes_new(openapi, len, control_routes, envd_routes, &s->routes, fail);
+	if (r == 0)
+		r = store_open(WARDEN_STATE_FD, &s->store, fail);
+	if (r == 0)
+		r = check_keys(s, fail);
+	if (r == 0)
+		r = read_tls(&s->config, tls, fail);
+	if (r < 0)
+		return r;
+	s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = s->stop_fd < 0 ? -errno : table_new(s->config.limits_sandboxes, &s->table);
+	if (r == 0)
+		r = rates_new(&s->rates);
+	if (r < 0)
+		return fail_set(fail, -r, "start", "cannot start: %s", strerror(-r));
+	return 0;
+}
+
+static int greet(struct server *s, struct fail *fail)
+{
+	int r = link_open(WARDEN_SERVER_FD, &boxes_events, s, &s->link);
+
+	if (r < 0)
+		return fail_set(fail, -r, "warden", "the warden does not answer: %s", strerror(-r));
+	return boxes_take_up(s, fail);
+}
+
+static int start_threads(struct server *s, const struct http_tls *tls, struct fail *fail)
+{
+	int r = link_start(s->link);
+
+	if (r == 0)
+		r = connections_start(&s->connections);
+	if (r < 0)
+		return fail_set(fail, -r, "start", "cannot start a thread: %s", strerror(-r));
+	boxes_kill_unknown(s);
+	r = control_start(s, fail);
+	if (r < 0)
+		return r;
+	r = http_start(s, WARDEN_LISTEN_FD, tls);
+	return r < 0 ? fail_set(fail, -r, "HTTP",
+				"cannot serve: with TLS, are the certificate and its key good?") :
+		       0;
+}
+
+static void free_tls(struct http_tls *tls)
+{
+	if (tls->key)
+		explicit_bzero(tls->key, strlen(tls->key));
+	free(tls->cert);
+	free(tls->key);
+}
+
+/* Signals come through a descriptor: no code ever runs in a handler. */
+static int block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGPIPE);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+		return -errno;
+	sigdelset(&set, SIGPIPE);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static void wait_for_end(const struct server *s, int signal_fd)
+{
+	struct pollfd p[] = {
+		{ .fd = signal_fd, .events = POLLIN },
+		{ .fd = s->stop_fd, .events = POLLIN },
+	};
+
+	while (poll(p, ARRAY_SIZE(p), -1) < 0 && errno == EINTR)
+		;
+}
+
+/* CR-09: what is under way may finish for a moment; the rest is cut off so that nobody takes it for an end. */
+static _noreturn_ void stop(struct server *s)
+{
+	int listen_fd = MHD_quiesce_daemon(s->daemon);
+
+	fd_close(listen_fd);
+	(void)eventfd_write(s->stop_fd, 1);
+	for (int i = 0; i < DRAIN_MS / 10 && connections_busy(s->connections) > 0; i++)
+		(void)poll(NULL, 0, 10);
+	connections_cut(s->connections);
+	if (connections_busy(s->connections) > 0)
+		_exit(EXIT_SUCCESS); /* a thread that does not come back; the store survives that */
+	MHD_stop_daemon(s->daemon);
+	control_stop(s);
+	link_close(s->link);
+	connections_stop(s->connections);
+	table_free(s->table);
+	rates_free(s->rates);
+	routes_free(s->routes);
+	store_close(s->store);
+	control_run_stop();
+	curl_global_cleanup();
+	exit(EXIT_SUCCESS);
+}
+
+int main(int argc, char *argv[])
+{
+	static struct server server = { .stop_fd = -EBADF };
+	struct http_tls tls = { 0 };
+	struct fail fail = { 0 };
+	int signal_fd = block_signals();
+	int r = read_settings(argc, argv, &server.config, &fail);
+
+	server.started_ms = clock_wall_ms();
+	if (r == 0)
+		r = prepare(&server, &tls, &fail);
+	if (r == 0)
+		r = control_run_start(&fail);
+	if (r < 0) {
+		(void)fprintf(stderr, "glovebox-server: %s\n", fail.msg);
+		return WARDEN_EXIT_REFUSED;
+	}
+	r = seal(&server, &fail);
+	if (r == 0)
+		r = greet(&server, &fail);
+	if (r == 0)
+		r = start_threads(&server, &tls, &fail);
+	free_tls(&tls);
+	if (r < 0) {
+		(void)fprintf(stderr, "glovebox-server: %s\n", fail.msg);
+		return EXIT_FAILURE;
+	}
+	wait_for_end(&server, signal_fd);
+	stop(&server);
+}

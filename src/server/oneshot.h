@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run of code over HTTP: what `glovebox run --json` does, in a box of the warden's that exists for this
+ * request alone. oneshot_request.c reads what was asked for, oneshot_box.c makes the box and moves files,
+ * oneshot_watch.c runs a command in it, control_run.c is the conversation.
+ */
+#pragma once
+
+#include "base/fail.h"
+#include "run/result.h"
+#include "server/link.h"
+#include "wire/wire.h"
+
+#define ONESHOT_FILES_MAX 256
+#define ONESHOT_ENV_MAX 256
+#define ONESHOT_ARGS_MAX 1024
+#define ONESHOT_OUTPUT_FILES_MAX 1000
+#define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
+
+struct oneshot_file {
+	char *path; /* relative to the home, or absolute */
+	unsigned char *data;
+	size_t len;
+};
+
+struct oneshot_step {
+	char **argv; /* NULL-terminated */
+	struct run_limits limits;
+};
+
+struct oneshot {
+	struct link *link;
+	enum warden_template template;
+	char *code; /* or NULL: argv was given */
+	size_t code_len;
+	char *code_file;
+	bool has_compile;
+	struct oneshot_step compile;
+	struct oneshot_step run;
+	char **env; /* "NAME=value", NULL-terminated */
+	unsigned char *input;
+	size_t input_len;
+	struct oneshot_file files[ONESHOT_FILES_MAX];
+	size_t n_files;
+	bool fetch_outputs;
+	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
+	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
+	void *emit_arg;
+	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
+
+	char id[WARDEN_ID_SIZE]; /* of the box; empty: there is none */
+	int control_fd;
+	json_t *contents; /* of the outputs: array of base64 texts in the order of result.outputs */
+	struct run_result result;
+};
+
+#define ONESHOT_INIT                                                                               \
+	{                                                                                          \
+		.control_fd = -EBADF                                                               \
+	}
+
+/* What clients may ask for at most. */
+struct oneshot_bounds {
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t files;
+	uint32_t pids;
+	uint32_t cpu_milli;
+	uint64_t timeout_us;
+};
+
+/* Reads the body, which openapi.json has checked. Negative: *fail says what the client should change. */
+_must_check_ int oneshot_read(const json_t *body, const struct language *languages,
+			      size_t n_languages, const struct oneshot_bounds *bounds,
+			      struct oneshot *ret, struct fail *fail);
+void oneshot_done(struct oneshot *o);
+
+/* Makes the box, runs everything, ends the box. The result is complete whatever it returns; negative: the
+ * service could not do it, *fail says why. */
+_must_check_ int oneshot_run(struct oneshot *o, struct fail *fail);
+
+/* --- between oneshot_*.c ------------------------------------------------------------------------- */
+
+/* A socket for an operation in the box. */
+_must_check_ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len);
+_must_check_ int oneshot_usage(struct oneshot *o, struct warden_usage *ret);
+_must_check_ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step,
+			       struct run_usage *usage, struct fail *fail);
+_must_check_ int oneshot_send_files(struct oneshot *o, struct fail *fail);
+_must_check_ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail);
+
+json_t *oneshot_json(const struct oneshot *o);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations: the sockets on which the server talks with a box's agent, one for each command or transfer. */
+#include "server/sandbox.h"
+
+#include "sys/sock.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define SEND_TIMEOUT_S 10
+
+static void forget(struct op *op)
+{
+	struct sandbox *b = op->sandbox;
+
+	pthread_mutex_lock(&b->lock);
+	if (op->prev)
+		op->prev->next = op->next;
+	else
+		b->ops = op->next;
+	if (op->next)
+		op->next->prev = op->prev;
+	pthread_mutex_unlock(&b->lock);
+}
+
+/*
+ * From here on the operation is hung up with its sandbox. Returns a control descriptor of our own: sending may take
+ * a while and must not be done under the lock, while the sandbox's own may be closed by then.
+ */
+static int enlist(struct sandbox *b, struct op *op)
+{
+	int fd = -ENOTCONN;
+
+	pthread_mutex_lock(&b->lock);
+	if (b->info.state == STORE_RUNNING && b->control_fd >= 0) {
+		fd = fcntl(b->control_fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			fd = -errno;
+	}
+	if (fd >= 0) {
+		op->prev = NULL;
+		op->next = b->ops;
+		if (b->ops)
+			b->ops->prev = op;
+		b->ops = op;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return fd;
+}
+
+int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len, struct op *ret)
+{
+	struct timeval tv = { .tv_sec = SEND_TIMEOUT_S };
+	_cleanup_(fd_closep) int control = -EBADF, theirs = -EBADF;
+	int pair[2];
+	int r = sock_pair(pair);
+
+	if (r < 0)
+		return r;
+	theirs = pair[1];
+	*ret = (struct op){ .sock = pair[0], .sandbox = b };
+	(void)setsockopt(ret->sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	control = enlist(b, ret);
+	if (control < 0) {
+		fd_closep(&ret->sock);
+		return control;
+	}
+	sandbox_ref(b);
+	r = wire_send_fds(control, type, data, len, &theirs, 1);
+	if (r < 0)
+		op_close(ret);
+	return r == -EPIPE ? -ENOTCONN : r;
+}
+
+void op_close(struct op *op)
+{
+	if (op->sock < 0)
+		return;
+	forget(op);
+	fd_closep(&op->sock);
+	sandbox_putp(&op->sandbox);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One sandbox: its references, its state, its log. The table is in table.c, operations are in op.c.
+ *
+ * Locks, in the order in which they may be taken: save_lock, lock; the table's lock alone. None is held while
+ * waiting for the warden, an agent or a client.
+ */
+#include "server/sandbox.h"
+
+#include "base/utf8.h"
+#include "server/clock.h"
+#include "server/control.h"
+#include "server/http.h"
+#include "server/server.h"
+#include "server/table.h"
+
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define CONTROL_SEND_TIMEOUT_S 10
+#define USAGE_TIMEOUT_MS 5000
+
+struct sandbox *sandbox_new(struct server *s, struct store_sandbox *info,
+			    const struct warden_limits *limits)
+{
+	struct sandbox *b = calloc(1, sizeof(*b));
+	json_t *log = json_array();
+
+	if (!b || !log) {
+		free(b);
+		json_decref(log);
+		store_sandbox_done(info);
+		return NULL;
+	}
+	b->refs = 1;
+	b->server = s;
+	b->info = *info;
+	b->control_fd = -EBADF;
+	b->limits = *limits;
+	b->log = log;
+	*info = (struct store_sandbox){ 0 };
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_mutex_init(&b->save_lock, NULL);
+	return b;
+}
+
+void sandbox_ref(struct sandbox *b)
+{
+	(void)__atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
+}
+
+void sandbox_put(struct sandbox *b)
+{
+	if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	control_forget(b);
+	fd_close(b->control_fd);
+	json_decref(b->log);
+	store_sandbox_done(&b->info);
+	pthread_mutex_destroy(&b->save_lock);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+void sandbox_putp(struct sandbox **b)
+{
+	sandbox_put(*b);
+	*b = NULL;
+}
+
+void sandbox_set_box(struct sandbox *b, enum store_state state, int control_fd,
+		     const struct isolation *isolation)
+{
+	struct timeval tv = { .tv_sec = CONTROL_SEND_TIMEOUT_S };
+	int old;
+
+	/* AG-09: an agent that does not read must not keep a thread for ever. */
+	(void)setsockopt(control_fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	pthread_mutex_lock(&b->lock);
+	old = b->control_fd;
+	b->control_fd = control_fd;
+	b->isolation = *isolation;
+	b->info.state = state;
+	pthread_mutex_unlock(&b->lock);
+	fd_close(old);
+	table_note_isolation(b->server->table, isolation);
+}
+
+/* With the lock held. Returns what must be closed without it. */
+static int hang_up_locked(struct sandbox *b, bool box)
+{
+	for (struct op *op = b->ops; op; op = op->next)
+		(void)shutdown(op->sock, SHUT_RDWR);
+	return box ? take_fd(&b->control_fd) : -EBADF;
+}
+
+void sandbox_hang_up(struct sandbox *b, bool box)
+{
+	int fd;
+
+	pthread_mutex_lock(&b->lock);
+	fd = hang_up_locked(b, box);
+	pthread_mutex_unlock(&b->lock);
+	fd_close(fd);
+}
+
+/* Saves are done one after the other, so that the last state is the one that is kept. */
+int sandbox_save(struct sandbox *b)
+{
+	struct store_sandbox now;
+	_cleanup_(freep) char *detail = NULL;
+	int r;
+
+	pthread_mutex_lock(&b->save_lock);
+	pthread_mutex_lock(&b->lock);
+	now = b->info;
+	if (now.detail)
+		detail = strdup(now.detail);
+	now.detail = detail;
+	json_incref(now.config);
+	pthread_mutex_unlock(&b->lock);
+	r = store_sandbox_update(b->server->store, &now);
+	json_decref(now.config);
+	pthread_mutex_unlock(&b->save_lock);
+	return r;
+}
+
+bool sandbox_end(struct sandbox *b, uint32_t reason, const char *detail)
+{
+	char *text;
+	int fd, r;
+
+	if (!table_remove(b))
+		return false;
+	text = detail ? strdup(detail) : NULL;
+	pthread_mutex_lock(&b->lock);
+	b->info.state = STORE_ENDED;
+	b->info.end_ms = clock_wall_ms();
+	b->info.reason = reason;
+	free(b->info.detail);
+	b->info.detail = text;
+	fd = hang_up_locked(b, true);
+	pthread_mutex_unlock(&b->lock);
+	fd_close(fd);
+	r = sandbox_save(b);
+	if (r < 0)
+		server_log(b->server, "error", "store",
+			   json_pack("{s:s, s:s}", "sandbox", b->info.id, "error", strerror(-r)));
+	return true;
+}
+
+int sandbox_wake(struct sandbox *b)
+{
+	bool running;
+
+	pthread_mutex_lock(&b->lock);
+	running = b->info.state == STORE_RUNNING && b->control_fd >= 0;
+	pthread_mutex_unlock(&b->lock);
+	return running ? 0 : control_wake(b);
+}
+
+static json_t *log_entry(const char *level, const char *message)
+{
+	char now[CLOCK_TEXT_SIZE];
+	_cleanup_(buf_done) struct buf text = BUF_INIT((size_t)3 * SANDBOX_LOG_LINE_MAX);
+
+	clock_format(clock_wall_ms(), now);
+	if (utf8_replace_invalid(message, strlen(message), &text) < 0)
+		return NULL;
+	return json_pack("{s:s, s:s, s:s, s:{}}", "timestamp", now, "level", level, "message",
+			 text.data ? (const char *)text.data : "", "fields");
+}
+
+void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...)
+{
+	char message[SANDBOX_LOG_LINE_MAX];
+	json_t *entry;
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	entry = log_entry(level, message);
+	if (!entry)
+		return;
+	pthread_mutex_lock(&b->lock);
+	(void)json_array_append_new(b->log, entry);
+	while (json_array_size(b->log) > SANDBOX_LOG_MAX)
+		(void)json_array_remove(b->log, 0);
+	pthread_mutex_unlock(&b->lock);
+}
+
+int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
+{
+	struct warden_frame f = { 0 };
+	struct warden_reply reply;
+	int r;
+
+	memcpy(f.as_USAGE.id, b->info.id, sizeof(f.as_USAGE.id));
+	r = link_ask(b->server->link, WARDEN_USAGE, &f, USAGE_TIMEOUT_MS, &reply, NULL);
+	if (r < 0)
+		return r;
+	if (reply.err)
+		return -reply.err;
+	*ret = reply.usage;
+	return 0;
+}

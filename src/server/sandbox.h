@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sandboxes as the server knows them: a table in memory (by id), backed by the store, with each one's
+ * control socket. The box itself is the warden's.
+ */
+#pragma once
+
+#include "store/store.h"
+#include "wire/warden.h"
+#include "wire/wire.h"
+
+#include <pthread.h>
+
+struct server;
+struct table;
+
+struct op {
+	int sock;
+	struct sandbox *sandbox; /* a reference */
+	struct op *next, *prev;  /* among its sandbox's */
+};
+
+#define OP_INIT                                                                                    \
+	{                                                                                          \
+		.sock = -EBADF                                                                     \
+	}
+
+struct sandbox {
+	unsigned refs; /* atomic */
+	struct server *server;
+	pthread_mutex_t save_lock; /* one save at a time; taken before the next one */
+	pthread_mutex_t lock;      /* for everything below; never held while waiting for anybody */
+	struct store_sandbox info; /* id, key_id, tokens, env, template and metadata never change */
+	int control_fd; /* -EBADF while there is no box: paused without memory, or ended */
+	struct op *ops; /* open ones: hung up when it is paused or ends */
+	struct isolation isolation;
+	struct warden_limits limits;
+	json_t *log; /* array of the newest log entries, as clients see them; at most SANDBOX_LOG_MAX */
+	void *control; /* the control plane's own (metrics …): freed by control_forget() */
+	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
+	struct sandbox *next;                /* of the same hash */
+	struct sandbox *key_next, *key_prev; /* among those of its key, newest first */
+};
+
+#define SANDBOX_LOG_MAX 200      /* entries */
+#define SANDBOX_LOG_LINE_MAX 400 /* bytes of a message */
+
+_must_check_ int table_new(size_t max, struct table **ret);
+
+/*
+ * Puts a sandbox into the table, with the state its info says and no box yet. Takes over what info points to, also
+ * when it fails. -EEXIST: there is one of that id; -EUSERS: max_of_key or the table's own limit is reached
+ * (max_of_key 0: for one that exists already, there is no limit).
+ */
+_must_check_ int sandbox_add(struct server *s, struct store_sandbox *info,
+			     const struct warden_limits *limits, size_t max_of_key,
+			     struct sandbox **ret);
+/* Takes it out of the table (once; later calls do nothing): nobody finds it any more. References stay good. */
+void sandbox_remove(struct sandbox *b);
+/* It has a box, whose control socket is given away: the state becomes running, or paused. */
+void sandbox_set_box(struct sandbox *b, enum store_state state, int control_fd,
+		     const struct isolation *isolation);
+/* Hangs up all its operations: it is about to be paused. With `box`, the control socket is closed too. */
+void sandbox_hang_up(struct sandbox *b, bool box);
+/* Saves info as it is now. Call with the lock free. */
+_must_check_ int sandbox_save(struct sandbox *b);
+/* It is over: out of the table, hung up, saved as ended with this reason. False when somebody else was first. */
+bool sandbox_end(struct sandbox *b, uint32_t reason, const char *detail);
+
+/* References to all sandboxes of a key, or of all keys (NULL), newest first. Free with sandbox_list_free(). */
+_must_check_ int sandbox_list(struct server *s, const char *key_id, struct sandbox ***ret,
+			      size_t *ret_n);
+void sandbox_list_free(struct sandbox **list, size_t n);
+size_t sandbox_count(struct server *s, const char *key_id);
+/* The protections of the newest box; false when there has been none yet. */
+bool sandbox_isolation(struct server *s, struct isolation *ret);
+
+/* A reference to a sandbox that is running or paused; NULL when there is none of that id. */
+struct sandbox *sandbox_get(struct server *s, const char *id);
+void sandbox_ref(struct sandbox *b);
+void sandbox_put(struct sandbox *b);
+void sandbox_putp(struct sandbox **b);
+/* The sandbox whose token made this signature (see E2B's signed URLs): for URLs that name none. */
+struct sandbox *sandbox_by_signature(struct server *s,
+				     bool (*matches)(const char *token, void *arg), void *arg);
+
+/*
+ * Makes sure it can be talked to: running, or paused and to be resumed by traffic (then it is resumed).
+ * -ENOTCONN otherwise.
+ */
+_must_check_ int sandbox_wake(struct sandbox *b);
+
+/* Opens an operation: an agent's message of this type, with the operation's other end. The socket blocks and
+ * sends give up after ten seconds. Hung up (recv says 0) when the sandbox is paused or ends; -ENOTCONN when it is
+ * already. The struct must stay where it is until op_close(). */
+_must_check_ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len,
+			 struct op *ret);
+void op_close(struct op *op);
+
+/* A line in the sandbox's log: level is debug, info, warn or error. */
+void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...) _printf_(3, 4);
+
+/* What the warden counts of it. */
+_must_check_ int sandbox_usage(struct sandbox *b, struct warden_usage *ret);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other programs of ours. */
+#pragma once
+
+#include "base/util.h"
+
+/*
+ * The path of one: beside our own in a build tree (each has a directory there: "client"), or where they are
+ * installed. -ENOENT.
+ */
+_must_check_ int program_find(const char *dir, const char *name, char *ret, size_t size);

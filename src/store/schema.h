@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the store, version by version. What a version has made is never changed; a new version is
+ * the statements that lead from the last one to it. */
+#pragma once
+
+#define SCHEMA_APPLICATION 0x676c7662 /* "glvb": so that file(1) and we know whose it is */
+
+static const char *const schema_versions[] = {
+	/* 1 */
+	"CREATE TABLE keys ("
+	" id TEXT PRIMARY KEY,"
+	" name TEXT NOT NULL,"
+	" prefix INTEGER NOT NULL," /* of the hash: what is looked up */
+	" hash BLOB NOT NULL UNIQUE,"
+	" scopes INTEGER NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" expires_ms INTEGER NOT NULL,"
+	" revoked_ms INTEGER NOT NULL,"
+	" last_used_ms INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX keys_by_prefix ON keys (prefix);"
+	"CREATE UNIQUE INDEX keys_by_name ON keys (name) WHERE revoked_ms = 0 AND name <> '';"
+
+	"CREATE TABLE sandboxes ("
+	" id TEXT PRIMARY KEY,"
+	" key_id TEXT NOT NULL REFERENCES keys (id),"
+	" template_id TEXT NOT NULL,"
+	" alias TEXT,"
+	" metadata TEXT,"
+	" env TEXT,"
+	" config TEXT,"
+	" envd_token TEXT,"
+	" traffic_token TEXT,"
+	" state INTEGER NOT NULL,"
+	" started_ms INTEGER NOT NULL,"
+	" end_ms INTEGER NOT NULL,"
+	" reason INTEGER NOT NULL,"
+	" detail TEXT"
+	") STRICT;"
+	"CREATE INDEX sandboxes_by_state ON sandboxes (state, end_ms);"
+
+	"CREATE TABLE snapshots ("
+	" seq INTEGER PRIMARY KEY,"
+	" id TEXT NOT NULL UNIQUE,"
+	" key_id TEXT NOT NULL REFERENCES keys (id),"
+	" sandbox_id TEXT NOT NULL,"
+	" name TEXT,"
+	" config TEXT,"
+	" created_ms INTEGER NOT NULL"
+	") STRICT;"
+
+	"CREATE TABLE events ("
+	" seq INTEGER PRIMARY KEY,"
+	" id TEXT NOT NULL,"
+	" key_id TEXT NOT NULL,"
+	" sandbox_id TEXT NOT NULL,"
+	" type TEXT NOT NULL,"
+	" data TEXT,"
+	" at_ms INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX events_by_key ON events (key_id, seq);"
+	"CREATE INDEX events_by_sandbox ON events (sandbox_id, seq);"
+
+	"CREATE TABLE webhooks ("
+	" seq INTEGER PRIMARY KEY,"
+	" id TEXT NOT NULL UNIQUE,"
+	" key_id TEXT NOT NULL REFERENCES keys (id),"
+	" name TEXT NOT NULL,"
+	" url TEXT NOT NULL,"
+	" secret TEXT,"
+	" types TEXT,"
+	" enabled INTEGER NOT NULL,"
+	" created_ms INTEGER NOT NULL"
+	") STRICT;",
+};

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store_priv.h"
+
+#define COLUMNS "id, key_id, sandbox_id, name, config, created_ms"
+/* A key's own; everybody's when no key is named. */
+#define OF_KEY "(?1 IS NULL OR key_id = ?1)"
+
+void store_snapshot_done(struct store_snapshot *n)
+{
+	free(n->name);
+	json_decref(n->config);
+	*n = (struct store_snapshot){ 0 };
+}
+
+static void read_snapshot(struct query *q, struct store_snapshot *ret)
+{
+	query_get_name(q, ret->id, sizeof(ret->id));
+	query_get_name(q, ret->key_id, sizeof(ret->key_id));
+	query_get_name(q, ret->sandbox_id, sizeof(ret->sandbox_id));
+	ret->name = query_get_text(q);
+	ret->config = query_get_json(q);
+	ret->created_ms = query_get_int(q);
+}
+
+int store_snapshot_add(struct store *s, const struct store_snapshot *n)
+{
+	struct query q;
+	int r = query_open(s, QUERY_SNAPSHOT_ADD,
+			   "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)", &q);
+
+	if (r < 0)
+		return r;
+	query_put_text(&q, n->id);
+	query_put_text(&q, n->key_id);
+	query_put_text(&q, n->sandbox_id);
+	query_put_text(&q, n->name);
+	query_put_json(&q, n->config);
+	query_put_int(&q, n->created_ms);
+	r = query_run(&q);
+	return r < 0 ? r : 0;
+}
+
+/* Of several with one name the newest is meant; an id comes before all names. */
+int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_name,
+		       struct store_snapshot *ret)
+{
+	_cleanup_(store_snapshot_done) struct store_snapshot n = { 0 };
+	struct query q;
+	int r = query_open(s, QUERY_SNAPSHOT_GET,
+			   "SELECT " COLUMNS " FROM snapshots WHERE " OF_KEY
+			   " AND (id = ?2 OR name = ?2) ORDER BY id = ?2 DESC, seq DESC LIMIT 1",
+			   &q);
+
+	if (r < 0)
+		return r;
+	query_put_text(&q, key_id);
+	query_put_text(&q, id_or_name);
+	r = query_step(&q);
+	if (r > 0)
+		read_snapshot(&q, &n);
+	r = query_close(&q, r == 0 ? -ENOENT : r);
+	if (r < 0)
+		return r;
+	*ret = n;
+	n = (struct store_snapshot){ 0 };
+	return 0;
+}
+
+static void free_snapshots(struct store_snapshot *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		store_snapshot_done(&rows[i]);
+	free(rows);
+}
+
+int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox_id,
+			const char *name, const char *after, size_t limit,
+			struct store_snapshot **ret, size_t *ret_n)
+{
+	struct store_snapshot *rows = NULL;
+	size_t n = 0, size = 0;
+	struct query q;
+	int r = query_open(s, QUERY_SNAPSHOT_LIST,
+			   "SELECT " COLUMNS " FROM snapshots WHERE " OF_KEY
+			   " AND (?2 IS NULL OR sandbox_id = ?2) AND (?3 IS NULL OR name = ?3)"
+			   " AND (?4 IS NULL OR seq < (SELECT seq FROM snapshots WHERE id = ?4))"
+			   " ORDER BY seq DESC LIMIT ?5",
+			   &q);
+
+	if (r < 0)
+		return r;
+	query_put_text(&q, key_id);
+	query_put_text(&q, sandbox_id);
+	query_put_text(&q, name);
+	query_put_text(&q, after);
+	query_put_int(&q, (int64_t)MIN(limit, (size_t)INT32_MAX));
+	while ((r = query_step(&q)) > 0) {
+		r = STORE_GROW(rows, n, size);
+		if (r < 0)
+			break;
+		read_snapshot(&q, &rows[n++]);
+	}
+	r = query_close(&q, r);
+	if (r < 0) {
+		free_snapshots(rows, n);
+		return r;
+	}
+	*ret = rows;
+	*ret_n = n;
+	return 0;
+}
+
+int store_snapshot_remove(struct store *s, const char *key_id, const char *id)
+{
+	struct query q;
+	int r = query_open(s, QUERY_SNAPSHOT_REMOVE,
+			   "DELETE FROM snapshots WHERE " OF_KEY " AND id = ?2", &q);
+
+	if (r < 0)
+		return r;
+	query_put_text(&q, key_id);
+	query_put_text(&q, id);
+	r = query_run(&q);
+	if (r < 0)
+		return r;
+	return r == 0 ? -ENOENT : 0;
+}
+
+int store_layer_users(struct store *s, const char *layer, size_t *ret_n)
+{
+	struct query q;
+	size_t n = 0;
+	int r = query_open(
+		s, QUERY_LAYER_USERS,
+		"SELECT (SELECT count(*) FROM sandboxes WHERE state < 3 AND EXISTS"
+		" (SELECT 1 FROM json_each(sandboxes.config, '$.layers') WHERE value = ?1))"
+		" + (SELECT count(*) FROM snapshots WHERE id = ?1 OR EXISTS"
+		" (SELECT 1 FROM json_each(snapshots.config, '$.layers') WHERE value = ?1))",
+		&q);
+
+	if (r < 0)
+		return r;
+	query_put_text(&q, layer);
+	r = query_step(&q);
+	if (r > 0)
+		n = (size_t)query_get_int(&q);
+	r = query_close(&q, r);
+	if (r < 0)
+		return r;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the store share: the connection, and a query as something that is filled in from left
+ * to right, stepped through and read from left to right. One query runs at a time: query_open() takes the
+ * store's lock and query_close() gives it back.
+ */
+#pragma once
+
+#include "store/store.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <sqlite3.h>
+
+#define STORE_FILE "glovebox.db"
+#define STORE_HASH_SIZE 32
+#define STORE_CACHE_SIZE 256 /* keys whose answers are kept */
+
+/* Each is prepared once and kept. */
+enum query_id {
+	QUERY_KEY_ADD,
+	QUERY_KEY_FIND,
+	QUERY_KEY_USED,
+	QUERY_KEY_REVOKE,
+	QUERY_KEY_ROTATE,
+	QUERY_KEY_LIST,
+	QUERY_KEY_COUNT,
+	QUERY_SANDBOX_ADD,
+	QUERY_SANDBOX_UPDATE,
+	QUERY_SANDBOX_GET,
+	QUERY_SANDBOX_LIVE,
+	QUERY_SANDBOX_PRUNE,
+	QUERY_SNAPSHOT_ADD,
+	QUERY_SNAPSHOT_GET,
+	QUERY_SNAPSHOT_LIST,
+	QUERY_SNAPSHOT_REMOVE,
+	QUERY_LAYER_USERS,
+	QUERY_EVENT_ADD,
+	QUERY_EVENT_ALL_NEWEST,
+	QUERY_EVENT_ALL_OLDEST,
+	QUERY_EVENT_KEY_NEWEST,
+	QUERY_EVENT_KEY_OLDEST,
+	QUERY_EVENT_SANDBOX_NEWEST,
+	QUERY_EVENT_SANDBOX_OLDEST,
+	QUERY_EVENT_PRUNE,
+	QUERY_WEBHOOK_ADD,
+	QUERY_WEBHOOK_UPDATE,
+	QUERY_WEBHOOK_GET,
+	QUERY_WEBHOOK_LIST,
+	QUERY_WEBHOOK_REMOVE,
+	QUERY_VACUUM,
+	_QUERY_MAX,
+};
+
+/* A key that was found good a moment ago. */
+struct cached_key {
+	unsigned char hash[STORE_HASH_SIZE];
+	struct store_key key;
+	uint64_t until_us; /* of the boot clock; 0: empty */
+};
+
+/* The thread that empties the log: checkpoint.c. */
+struct checkpoint {
+	sqlite3 *db; /* its own connection */
+	pthread_t thread;
+	pthread_mutex_t working; /* held by whoever is at it */
+	/* For what follows. Taken while the store's is held, never the other way round. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool wanted;
+	bool stop;
+	bool running; /* there is a thread */
+	bool ready;
+};
+
+struct store {
+	int dir_fd;
+	struct checkpoint checkpoint;
+	pthread_mutex_t lock; /* for everything below */
+	sqlite3 *db;
+	sqlite3_stmt *queries[_QUERY_MAX];
+	struct cached_key cache[STORE_CACHE_SIZE];
+};
+
+struct query {
+	struct store *store;
+	sqlite3_stmt *stmt;
+	int at;  /* the next parameter or column */
+	int err; /* the first that went wrong, as a negative errno */
+};
+
+/* The negative errno behind an SQLite result. */
+int store_errno(sqlite3 *db, int rc);
+
+/* Takes the lock. What is put into the query must live until query_close(). */
+_must_check_ int query_open(struct store *s, enum query_id id, const char *sql, struct query *ret);
+/* Gives the lock back; returns the first error of the query, or r. */
+_must_check_ int query_close(struct query *q, int r);
+
+void query_put_text(struct query *q, const char *text); /* NULL is NULL */
+void query_put_int(struct query *q, int64_t number);
+void query_put_blob(struct query *q, const void *data, size_t len);
+void query_put_json(struct query *q, const json_t *json);
+
+/* 1: there is a row, 0: no more, or a negative errno. */
+_must_check_ int query_step(struct query *q);
+/* Steps once, where no row is wanted, and closes: the number of rows that were changed. */
+_must_check_ int query_run(struct query *q);
+
+int64_t query_get_int(struct query *q);
+void query_get_name(struct query *q, char *ret, size_t size); /* -EUCLEAN when it is longer */
+void query_get_blob(struct query *q, void *ret, size_t len); /* -EUCLEAN when it has another size */
+char *query_get_text(struct query *q);                       /* NULL is NULL */
+json_t *query_get_json(struct query *q);
+
+/* From now on a thread writes writer's log into the database; c->db is a second connection to it. */
+_must_check_ int checkpoint_open(struct checkpoint *c, sqlite3 *writer);
+void checkpoint_close(struct checkpoint *c);
+
+/* Gives unused pages at the end of the file back, a few at a time. */
+_must_check_ int store_shrink(struct store *s);
+
+int64_t store_now_ms(void);
+
+/* Room for one more: rows[n] is there and empty afterwards. */
+#define STORE_GROW(rows, n, size)                                                                  \
+	({                                                                                         \
+		__typeof__(rows) more_ = (rows);                                                   \
+		if ((n) == (size)) {                                                               \
+			(size) = (size) ? 2 * (size) : 16;                                         \
+			more_ = reallocarray((rows), (size), sizeof(*(rows)));                     \
+		}                                                                                  \
+		if (more_) {                                                                       \
+			(rows) = more_;                                                            \
+			memset(&(rows)[n], 0, sizeof(*(rows)));                                    \
+		}                                                                                  \
+		more_ ? 0 : -ENOMEM;                                                               \
+	})

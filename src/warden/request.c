@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the server may ask for (AP-18). A message has passed warden_check(), so its text is text; here every
+ * number is held against our own limits. A request that makes no sense gets an answer that says so; a
+ * conversation that makes no sense ends the server.
+ */
+#include "warden/warden_priv.h"
+
+#define REFUSE(w, p, err, msg) talk_refuse(w, p, err, "request", msg)
+
+static void no_such_box(struct warden *w, struct pending *p)
+{
+	REFUSE(w, p, ENOENT, "there is no such sandbox");
+}
+
+static void wrong_state(struct warden *w, struct pending *p)
+{
+	REFUSE(w, p, EBUSY, "the sandbox is not in a state for that");
+}
+
+static bool in_bounds(uint64_t value, uint64_t most)
+{
+	return value > 0 && value <= most;
+}
+
+/* config_check() has seen to it that what he gets if he asks for nothing is among it. */
+static bool limits_ok(const struct config *c, const struct warden_limits *l)
+{
+	return in_bounds(l->memory_bytes, c->limits_memory) &&
+	       in_bounds(l->disk_bytes, c->limits_disk) && in_bounds(l->files, c->limits_files) &&
+	       in_bounds(l->pids, c->limits_pids) && in_bounds(l->cpu_milli, c->limits_cpus);
+}
+
+/* Why not? NULL: it may be made. */
+static const char *create_refusal(struct warden *w, const struct warden_create *q, int *ret_err)
+{
+	*ret_err = EINVAL;
+	if (q->template != WARDEN_TEMPLATE_BASE && q->template != WARDEN_TEMPLATE_CODE_INTERPRETER)
+		return "there is no such template";
+	if (q->flags & ~(WARDEN_CREATE_ROOT | WARDEN_CREATE_PAUSE))
+		return "an unknown flag";
+	if ((q->flags & WARDEN_CREATE_ROOT) && !w->config->sandbox_root)
+		return "sandboxes have no root here";
+	if (!limits_ok(w->config, &q->limits))
+		return "a limit is beyond what is configured";
+	if (q->timeout_ms > w->config->limits_timeout)
+		return "the time-out is beyond what is configured";
+	for (uint32_t i = 0; i < q->n_layers; i++)
+		if (!layer_exists(w, q->layer[i])) {
+			*ret_err = ENOENT;
+			return "there is no such snapshot";
+		}
+	*ret_err = EEXIST;
+	if (table_find(w, q->id))
+		return "the name is taken";
+	*ret_err = EUSERS;
+	if (w->n_boxes >= w->config->limits_sandboxes)
+		return "too many sandboxes are running";
+	return NULL;
+}
+
+static void on_create(struct warden *w, const struct warden_create *q, struct pending *p)
+{
+	const struct ward_wish wish = {
+		.limits = &q->limits,
+		.flags = q->flags,
+		.n_layers = q->n_layers,
+		.layer = q->layer,
+	};
+	struct fail fail = { 0 };
+	const char *refusal;
+	struct ward *d;
+	int err;
+
+	refusal = create_refusal(w, q, &err);
+	if (refusal) {
+		REFUSE(w, p, err, refusal);
+		return;
+	}
+	d = q->n_layers ? NULL : pool_take(w, &q->limits, q->flags);
+	if (d) {
+		table_name(w, d, q->id);
+		ward_set_deadline(w, d, q->timeout_ms);
+		talk_reply(w, p, d, d->box.control_fd);
+		return;
+	}
+	d = ward_begin(w, &wish, &fail);
+	if (!d) {
+		say("cannot make a box: %s", fail.msg);
+		talk_refuse(w, p, fail.err, fail.where, "the box could not be made");
+		return;
+	}
+	table_name(w, d, q->id);
+	ward_set_deadline(w, d, q->timeout_ms);
+	d->pending = *p;
+	w->n_starting++;
+}
+
+static void on_kill(struct warden *w, struct ward *d, struct pending *p)
+{
+	ward_end(w, d, WARDEN_ENDED_KILLED, true);
+	talk_reply(w, p, NULL, -EBADF);
+}
+
+static void on_pause(struct warden *w, struct ward *d, struct pending *p)
+{
+	int r;
+
+	if (d->state == WARD_PAUSED) {
+		talk_reply(w, p, d, -EBADF);
+		return;
+	}
+	if (d->state != WARD_RUNNING) {
+		wrong_state(w, p);
+		return;
+	}
+	r = ward_freeze(w, d);
+	if (r < 0)
+		talk_refuse(w, p, -r, "freeze",
+			    r == -EOPNOTSUPP ? "this machine's cgroups cannot freeze" :
+					       "the sandbox cannot be frozen");
+	else
+		d->pending = *p;
+}
+
+static void on_resume(struct warden *w, struct ward *d, uint64_t timeout_ms, struct pending *p)
+{
+	int r = 0;
+
+	if (d->state != WARD_RUNNING && d->state != WARD_PAUSED) {
+		wrong_state(w, p);
+		return;
+	}
+	ward_set_deadline(w, d, timeout_ms);
+	if (d->state == WARD_PAUSED)
+		r = ward_thaw(w, d);
+	if (r < 0)
+		talk_refuse(w, p, -r, "thaw", "the sandbox cannot go on");
+	else
+		talk_reply(w, p, d, -EBADF);
+}
+
+static void on_deadline(struct warden *w, const struct warden_deadline *q, bool resume,
+			struct pending *p)
+{
+	struct ward *d = table_find(w, q->id);
+
+	if (!d || d->state == WARD_STARTING) {
+		no_such_box(w, p);
+	} else if (q->timeout_ms > w->config->limits_timeout) {
+		REFUSE(w, p, EINVAL, "the time-out is beyond what is configured");
+	} else if (resume) {
+		on_resume(w, d, q->timeout_ms, p);
+	} else {
+		ward_set_deadline(w, d, q->timeout_ms);
+		talk_reply(w, p, d, -EBADF);
+	}
+}
+
+static void on_snapshot(struct warden *w, const struct warden_snapshot *q, struct pending *p)
+{
+	struct ward *d = table_find(w, q->id);
+	int r;
+
+	if (!d || d->state == WARD_STARTING) {
+		no_such_box(w, p);
+		return;
+	}
+	if (d->state != WARD_RUNNING && d->state != WARD_PAUSED) {
+		wrong_state(w, p);
+		return;
+	}
+	r = copy_begin(w, d, q->layer, p);
+	if (r < 0)
+		talk_refuse(w, p, -r, "snapshot",
+			    r == -EEXIST     ? "the name is taken" :
+			    r == -EOPNOTSUPP ? "snapshots need a service that runs as root and "
+					       "cgroups that can freeze" :
+			    r == -ENOSPC     ? "there is no room for it" :
+			    r == -EMLINK     ? "it stands on too many snapshots" :
+			    r == -EAGAIN     ? "too many snapshots are being made" :
+					       "it cannot be made");
+}
+
+static void on_drop_layer(struct warden *w, const struct warden_layer *q, struct pending *p)
+{
+	int r = layer_drop(w, q->layer);
+
+	if (r == 0)
+		talk_reply(w, p, NULL, -EBADF);
+	else
+		REFUSE(w, p, -r,
+		       r == -ENOENT ? "there is no such snapshot" :
+		       r == -EBUSY  ? "a sandbox stands on it" :
+				      "it cannot be removed");
+}
+
+/* A box that its server was still waiting for when it died will be known to nobody. */
+static void end_orphans(struct warden *w)
+{
+	for (size_t i = 0; i < w->n_used_wards; i++) {
+		struct ward *d = &w->wards[i];
+
+		if (d->state == WARD_STARTING && d->id[0] && d->pending.server != w->room.number)
+			ward_end(w, d, WARDEN_ENDED_KILLED, true);
+	}
+}
+
+static void on_hello(struct warden *w, const struct warden_hello *q, struct pending *p)
+{
+	if (q->version != WARDEN_VERSION) {
+		room_refuse(w, "it is of another version");
+		return;
+	}
+	room_greeted(w);
+	end_orphans(w);
+	for (size_t i = 0; i < w->n_used_wards; i++) {
+		const struct ward *d = &w->wards[i];
+		struct warden_frame f = { 0 };
+
+		if (!d->id[0] || d->state == WARD_FREE)
+			continue;
+		ward_describe(d, &f.as_BOX);
+		talk_send(w, WARDEN_BOX, &f, d->box.control_fd);
+	}
+	for (size_t i = w->n_ended - MIN(w->n_ended, (size_t)ENDED_KEPT); i < w->n_ended; i++) {
+		struct warden_frame f = { .as_ENDED = w->ended[i % ENDED_KEPT] };
+
+		talk_send(w, WARDEN_ENDED, &f, -EBADF);
+	}
+	talk_reply(w, p, NULL, -EBADF);
+}
+
+static void on_target(struct warden *w, const struct warden_frame *f, struct pending *p)
+{
+	struct ward *d = table_find(w, f->as_KILL.id);
+	bool kill = f->head.type == WARDEN_KILL;
+
+	if (!d || (d->state == WARD_STARTING && !kill))
+		no_such_box(w, p);
+	else if (kill)
+		on_kill(w, d, p);
+	else if (f->head.type == WARDEN_PAUSE)
+		on_pause(w, d, p);
+	else
+		talk_reply_usage(w, p, d);
+}
+
+void request_handle(struct warden *w, const struct warden_frame *f)
+{
+	struct pending p = { .request = f->head.request, .server = w->room.number };
+
+	if ((f->head.type == WARDEN_HELLO) == w->room.greeted) {
+		room_refuse(w, w->room.greeted ? "it said hello twice" : "it did not say hello");
+		return;
+	}
+	switch ((enum warden_type)f->head.type) {
+	case WARDEN_HELLO:
+		on_hello(w, &f->as_HELLO, &p);
+		break;
+	case WARDEN_CREATE:
+		on_create(w, &f->as_CREATE, &p);
+		break;
+	case WARDEN_KILL:
+	case WARDEN_PAUSE:
+	case WARDEN_USAGE:
+		on_target(w, f, &p);
+		break;
+	case WARDEN_DEADLINE:
+	case WARDEN_RESUME:
+		on_deadline(w, &f->as_DEADLINE, f->head.type == WARDEN_RESUME, &p);
+		break;
+	case WARDEN_SNAPSHOT:
+		on_snapshot(w, &f->as_SNAPSHOT, &p);
+		break;
+	case WARDEN_DROP_LAYER:
+		on_drop_layer(w, &f->as_DROP_LAYER, &p);
+		break;
+	case WARDEN_REPLY:
+	case WARDEN_BOX:
+	case WARDEN_ENDED:
+	case WARDEN_PAUSED:
+		break; /* warden_check() lets none of these come this way */
+	}
+}

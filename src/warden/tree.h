@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees of files that boxes have made: copied and deleted by descriptor, in a helper process. */
+#pragma once
+
+#include "base/util.h"
+
+#include <sys/types.h>
+
+#define TREE_DEPTH_MAX 1000 /* of directories in each other */
+
+/* Opens a name in a directory and nothing else: no link is followed, no mount entered. */
+_must_check_ int tree_open(int dir_fd, const char *name, int flags, mode_t mode);
+bool tree_is_dots(const char *name);
+
+_must_check_ int tree_remove(int dir_fd, const char *name);
+
+/* Copies what is in one directory into the other, empty one. */
+struct tree_copy {
+	uint64_t bytes_left;
+	uint64_t files_left;
+	const char *const *skip; /* names at the top that are not copied, NULL at the end */
+	/* files with several names, as far as there is room to remember them */
+	struct tree_link *links;
+	size_t n_links;
+	int root_fd; /* of the copy: what the paths of links start from */
+	char path[4096];
+	size_t path_len;
+};
+/* -EFBIG, -ENOSPC, -ELOOP: too much, no room, too deep. */
+_must_check_ int tree_copy(struct tree_copy *c, int from_fd, int to_fd);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A box in our care, from the request to the last trace of it. Nothing here waits: setting up, dying and the
+ * removal of cgroups are each begun here and finished when a descriptor or the timer says so.
+ *
+ *	STARTING ─▶ RUNNING ◀─▶ FREEZING ─▶ PAUSED           any of them ─▶ DYING ─▶ FREE
+ *	        └─▶ WAITING ─▶ RUNNING  └─▶ COPYING ─▶ RUNNING or PAUSED
+ */
+#include "warden/warden_priv.h"
+
+#include "base/clock.h"
+#include "sys/proc.h"
+
+#define SETUP_MAX_US (UINT64_C(30) * 1000000)
+#define REAP_FIRST_US 500
+#define REAP_SLOWEST_US 50000
+#define REAP_MAX_US (UINT64_C(5) * 1000000)
+
+static int create(struct warden *w, struct ward *d, struct fail *fail)
+{
+	const struct box_limits limits = {
+		.memory_bytes = d->limits.memory_bytes,
+		.disk_bytes = d->limits.disk_bytes,
+		.files = d->limits.files,
+		.pids = d->limits.pids,
+		.cpu_milli = d->limits.cpu_milli,
+	};
+	struct box_template t = { .root_user = d->flags & WARDEN_CREATE_ROOT };
+	struct layer_paths paths[WARDEN_LAYERS_MAX];
+	int r = root_find(w, fail);
+
+	if (r < 0)
+		return r;
+	t.root = w->template.root;
+	t.usr = w->template.usr;
+	for (uint32_t i = 0; i < d->n_layers; i++) {
+		r = layer_paths(w, d->layer[i], &paths[i]);
+		if (r < 0)
+			return fail_set(fail, -r, "layers", "cannot name a snapshot: %s",
+					strerror(-r));
+		t.layer[i].root = paths[i].root;
+		t.layer[i].usr = paths[i].usr;
+		t.n_layers++;
+	}
+	r = box_create(&w->host, &t, &limits, &d->box, fail);
+	if (r < 0)
+		return r;
+	d->root = w->root_now;
+	d->root->users++;
+	return 0;
+}
+
+void ward_settle(struct ward *d)
+{
+	cgroup_exec_settle(&d->leaf);
+	cgroup_box_settle(&d->box.cgroup);
+}
+
+void ward_reap(struct warden *w, struct ward *d)
+{
+	int r = box_reap(&d->box);
+
+	if (r < 0 && clock_boot_us() - d->since_us < REAP_MAX_US) {
+		d->wait_us = MIN(MAX(d->wait_us * 2, REAP_FIRST_US), REAP_SLOWEST_US);
+		timer_set(w, &d->timer, clock_boot_us() + d->wait_us);
+		return;
+	}
+	if (r < 0) {
+		say("a box's cgroup cannot be removed (%s); the next start will try again",
+		    strerror(-r));
+		box_give_up(&d->box);
+	}
+	w->n_dying--;
+	table_give_back(w, d);
+}
+
+/* Why did its agent end, if nobody killed it? */
+static enum warden_reason why_ended(struct ward *d)
+{
+	siginfo_t info = { 0 };
+	uint64_t oom_kills = 0;
+
+	if (cgroup_box_reopen(&d->box.cgroup) == 0 &&
+	    waitid(P_PIDFD, (id_t)d->box.pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    info.si_code == CLD_KILLED && info.si_status == SIGKILL &&
+	    cgroup_box_oom_kills(&d->box.cgroup, &oom_kills) == 0 && oom_kills > 0)
+		return WARDEN_ENDED_MEMORY;
+	return WARDEN_ENDED_CRASHED;
+}
+
+static void on_pid(struct warden *w, struct watch *watch)
+{
+	struct ward *d = container_of(watch, struct ward, pid_watch);
+
+	if (d->state == WARD_WAITING)
+		pool_failed(w);
+	if (d->state != WARD_DYING)
+		ward_end(w, d, why_ended(d), false);
+	watch_remove(w, &d->pid_watch);
+	ward_reap(w, d);
+}
+
+static int make_leaf(struct ward *d, struct fail *fail)
+{
+	const struct box_limits limits = {
+		.memory_bytes = d->limits.memory_bytes,
+		.pids = d->limits.pids,
+		.cpu_milli = d->limits.cpu_milli,
+	};
+	int r = box_leaf(&d->box, &limits, &d->leaf, fail);
+
+	if (r == 0) /* a counter that cannot be read now counts from the box's beginning */
+		(void)!cgroup_exec_mark(&d->box.cgroup, &d->leaf);
+	ward_settle(d);
+	return r;
+}
+
+static void starting_failed(struct warden *w, struct ward *d, const struct fail *fail)
+{
+	say("cannot make a box: %s", fail->msg);
+	talk_refuse(w, &d->pending, fail->err, fail->where, "the box could not be set up");
+	if (!d->id[0])
+		pool_failed(w);
+	ward_end(w, d, WARDEN_ENDED_CRASHED, true);
+}
+
+static void on_setup(struct warden *w, struct watch *watch)
+{
+	struct ward *d = container_of(watch, struct ward, setup_watch);
+	struct fail fail = { 0 };
+	int r;
+
+	watch_remove(w, &d->setup_watch);
+	r = box_await(&d->box, &fail);
+	if (r == 0)
+		r = make_leaf(d, &fail);
+	if (r < 0) {
+		starting_failed(w, d, &fail);
+		return;
+	}
+	timer_clear(w, &d->timer);
+	if (!d->id[0]) {
+		pool_add(w, d);
+		return;
+	}
+	w->n_starting--;
+	d->state = WARD_RUNNING;
+	timer_set(w, &d->timer, d->deadline_us);
+	/* Whoever wanted it is gone and will not know of it. */
+	if (d->pending.server != w->room.number)
+		ward_end(w, d, WARDEN_ENDED_KILLED, true);
+	else
+		talk_reply(w, &d->pending, d, d->box.control_fd);
+}
+
+static int watch_box(struct warden *w, struct ward *d)
+{
+	int r = watch_add(w, &d->setup_watch, d->box.setup_fd, on_setup);
+
+	return r < 0 ? r : watch_add(w, &d->pid_watch, d->box.pidfd, on_pid);
+}
+
+struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct fail *fail)
+{
+	struct ward *d = table_take(w);
+	int r;
+
+	if (!d) {
+		(void)fail_set(fail, EUSERS, "boxes", "too many boxes are running");
+		return NULL;
+	}
+	d->limits = *wish->limits;
+	d->flags = wish->flags;
+	d->n_layers = wish->n_layers;
+	for (uint32_t i = 0; i < wish->n_layers; i++)
+		memcpy(d->layer[i], wish->layer[i], WARDEN_ID_SIZE);
+	d->timer.due = ward_on_timer;
+	r = create(w, d, fail);
+	if (r < 0) {
+		table_give_back(w, d);
+		return NULL;
+	}
+	r = watch_box(w, d);
+	if (r < 0) {
+		watch_remove(w, &d->setup_watch);
+		box_destroy(&d->box);
+		table_give_back(w, d);
+		(void)fail_set(fail, -r, "epoll", "cannot watch a box: %s", strerror(-r));
+		return NULL;
+	}
+	d->state = WARD_STARTING;
+	timer_set(w, &d->timer, clock_boot_us() + SETUP_MAX_US);
+	return d;
+}
+
+void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool told)
+{
+	struct warden_ended ended = { .reason = reason };
+
+	if (d->state == WARD_DYING || d->state == WARD_FREE)
+		return;
+	if (d->copy)
+		copy_cancel(w, d, ECANCELED);
+	talk_refuse(w, &d->pending, ECANCELED, "box", "the sandbox ended meanwhile");
+	if (d->id[0]) {
+		memcpy(ended.id, d->id, sizeof(ended.id));
+		if (d->state == WARD_STARTING)
+			w->n_starting--;
+		else if (!told)
+			ward_usage(d, &ended.usage);
+		table_unname(w, d);
+	} else {
+		pool_remove(w, d);
+	}
+	watch_remove(w, &d->setup_watch);
+	timer_clear(w, &d->timer);
+	/* If its cgroups cannot be opened, killing its pid 1 does it too. */
+	(void)!cgroup_box_reopen(&d->box.cgroup);
+	box_kill(&d->box);
+	cgroup_exec_close(&d->leaf);
+	d->state = WARD_DYING;
+	d->since_us = clock_boot_us();
+	d->wait_us = 0;
+	w->n_dying++;
+	if (ended.id[0])
+		talk_ended(w, &ended, told);
+}
+
+void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms)
+{
+	d->deadline_us = clock_boot_us() + timeout_ms * 1000;
+	if (d->state == WARD_RUNNING)
+		timer_set(w, &d->timer, d->deadline_us);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The warden.
+ *
+ * Runs as     root, or whoever called it; one thread.
+ * Holds       the pidfd, control socket, cgroups and writable layer of every box; the state directory, the
+ *             listening socket (which it never reads), a socket to the server.
+ * Reads       messages of fixed size from the server, the reports of boxes being set up, counters of the
+ *             kernel.
+ * Must never  parse HTTP, JSON or a path from a client; follow a path inside a box; wait for anybody.
+ *
+ * If it dies, every box and the server die with it, and the next start removes what is left.
+ */
+#include "warden/warden_priv.h"
+
+#include "base/clock.h"
+#include "base/termsafe.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#define EMPTY_US (UINT64_C(10) * 1000000)
+#define OTHER_TIMERS 8
+#define FDS_PER_BOX 24
+#define FDS_BESIDE 4096
+
+void say(const char *fmt, ...)
+{
+	char text[512], shown[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	termsafe_line(text, shown, sizeof(shown));
+	(void)fprintf(stderr, "glovebox: %s\n", shown);
+}
+
+/* Boxes take a dozen descriptors each; the server inherits the limit for its connections. */
+static void raise_fd_limit(const struct config *c)
+{
+	rlim_t want = (rlim_t)(c->limits_sandboxes + c->pool_size) * FDS_PER_BOX + FDS_BESIDE;
+	struct rlimit now, more;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) < 0)
+		return;
+	want = MAX(want, now.rlim_cur);
+	more = (struct rlimit){ .rlim_cur = want, .rlim_max = MAX(want, now.rlim_max) };
+	if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return;
+	now.rlim_cur = MIN(want, now.rlim_max);
+	(void)setrlimit(RLIMIT_NOFILE, &now);
+}
+
+static void on_emptied_late(struct warden *w, struct timer *t)
+{
+	(void)t;
+	say("some boxes did not die in time; the next start removes them");
+	w->phase = WARDEN_OVER;
+}
+
+static void begin_emptying(struct warden *w)
+{
+	w->phase = WARDEN_EMPTYING;
+	timer_clear(w, &w->pool_timer);
+	w->phase_timer.due = on_emptied_late;
+	timer_set(w, &w->phase_timer, clock_boot_us() + EMPTY_US);
+	for (size_t i = 0; i < w->n_used_wards; i++)
+		ward_end(w, &w->wards[i], WARDEN_ENDED_STOPPED, false);
+}
+
+void warden_stop(struct warden *w)
+{
+	if (w->phase == WARDEN_SERVING) {
+		notify_systemd("STOPPING=1");
+		w->phase = WARDEN_CLOSING;
+		room_stop(w);
+	} else if (w->room.pid) {
+		room_kill(w); /* told twice */
+	}
+	if (w->phase == WARDEN_CLOSING && !w->room.pid)
+		begin_emptying(w);
+}
+
+void warden_served(struct warden *w)
+{
+	pool_fill(w);
+	if (w->served)
+		return;
+	w->served = true;
+	discovery_open(w);
+	say("serving at %s; the key is in %s/local.key", w->url, w->state.path);
+	notify_systemd("READY=1");
+}
+
+static void restart_server(struct warden *w)
+{
+	struct fail fail = { 0 };
+
+	if (w->phase != WARDEN_SERVING)
+		return;
+	/* The one that is there now may be newer. */
+	if (room_find(w, w->server_program, &fail) < 0)
+		say("%s; going on with the old one", fail.msg);
+	room_restart(w);
+}
+
+static void on_signal(struct warden *w, struct watch *watch)
+{
+	struct signalfd_siginfo info;
+
+	if (read(watch->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP)
+		restart_server(w);
+	else
+		warden_stop(w);
+}
+
+static int open_signals(struct warden *w)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+	/* Ignored by whoever started us, it would take the ends of our children from us. */
+	(void)sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return w->signal_fd < 0 ? -errno : watch_add(w, &w->signal_watch, w->signal_fd, on_signal);
+}
+
+static int open_inside(struct warden *w, struct fail *fail)
+{
+	int r = table_open(w);
+
+	if (r == 0)
+		r = loop_open(&w->loop, w->n_wards + OTHER_TIMERS);
+	if (r == 0)
+		r = open_signals(w);
+	w->pool_timer.due = pool_on_timer;
+	return r < 0 ? fail_set(fail, -r, "start", "cannot start: %s", strerror(-r)) : 0;
+}
+
+static int start(struct warden *w, const struct warden_options *o, struct fail *fail)
+{
+	int r = open_inside(w, fail);
+
+	if (r == 0)
+		r = room_find(w, o->server, fail);
+	if (r == 0)
+		r = place_open(w, o->client, fail);
+	if (r == 0)
+		r = box_host_open(&w->host, fail);
+	if (r == 0)
+		r = root_find(w, fail);
+	if (r == 0)
+		r = room_start(w, fail);
+	return r;
+}
+
+static bool is_empty(const struct warden *w)
+{
+	return w->n_boxes == 0 && w->n_pool == 0 && w->n_dying == 0 && w->n_copies == 0;
+}
+
+static int serve(struct warden *w, struct fail *fail)
+{
+	while (w->phase != WARDEN_OVER) {
+		int r = loop_turn(w);
+
+		if (r < 0)
+			return fail_set(fail, -r, "loop", "cannot wait: %s", strerror(-r));
+		if (w->phase == WARDEN_EMPTYING && is_empty(w))
+			w->phase = WARDEN_OVER;
+	}
+	*fail = w->fail;
+	return w->result;
+}
+
+static void finish(struct warden *w)
+{
+	discovery_close(w);
+	room_close(w);
+	for (size_t i = 0; i < w->n_used_wards; i++)
+		if (w->wards[i].state == WARD_DYING)
+			box_give_up(&w->wards[i].box); /* it has had its time */
+		else if (w->wards[i].state != WARD_FREE)
+			box_destroy(&w->wards[i].box);
+	watch_remove(w, &w->trash_watch);
+	fd_closep(&w->trash_fd); /* it ends with us; the next start goes on with its work */
+	watch_remove(w, &w->signal_watch);
+	fd_closep(&w->signal_fd);
+	box_host_close(&w->host);
+	place_close(w);
+	loop_close(&w->loop);
+	table_close(w);
+}
+
+int warden_run(const struct warden_options *o, struct fail *fail)
+{
+	static struct warden w = {
+		.loop = LOOP_INIT,
+		.state = STATE_INIT,
+		.lock_fd = -EBADF,
+		.layers_fd = -EBADF,
+		.listen_fd = -EBADF,
+		.discovery_fd = -EBADF,
+		.run_fd = -EBADF,
+		.signal_watch = WATCH_INIT,
+		.signal_fd = -EBADF,
+		.room = ROOM_INIT,
+		.trash_fd = -EBADF,
+		.trash_watch = WATCH_INIT,
+		.host = BOX_HOST_INIT,
+	};
+	int r;
+
+	w.config = o->config;
+	w.pid = getpid();
+	w.server_program = o->server;
+	(void)umask(022);
+	/* Nobody may look into us. Without root we could not, either: the files by which a box's ids are
+	 * mapped would be root's. */
+	if (geteuid() == 0)
+		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	raise_fd_limit(o->config);
+	r = start(&w, o, fail);
+	if (r == 0)
+		r = serve(&w, fail);
+	finish(&w);
+	return r;
+}

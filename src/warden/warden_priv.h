@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the files of the warden.
+ *
+ *	warden.c    start, the loop, stop           room.c     the server's process
+ *	loop.c      descriptors and timers          talk.c     messages to and from it
+ *	ward.c      one box from begin to end       request.c  what it may ask for
+ *	table.c     boxes by id                     pool.c     boxes made ahead
+ *	layer.c     snapshots on disk               copy.c     making one
+ *	helper.c    processes for files of boxes    tree*.c    what they do
+ *	place.c     state, socket, files            notify.c   systemd
+ *	root.c      the template's root
+ *	discovery.c service.json                    guard.c    memory and CPU shares
+ */
+#pragma once
+
+#include "box/box.h"
+#include "service/state.h"
+#include "template/template.h"
+#include "warden/warden.h"
+#include "wire/warden.h"
+
+struct warden;
+struct ward;
+
+#define container_of(pointer, type, member)                                                        \
+	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* --- loop.c ------------------------------------------------------------------------------------- */
+
+/* A descriptor that is waited for. */
+struct watch {
+	void (*ready)(struct warden *w, struct watch *self);
+	int fd; /* -EBADF: not watched. A copy: its owner closes it, after watch_remove() */
+	bool writing;
+};
+
+#define WATCH_INIT                                                                                 \
+	{                                                                                          \
+		.fd = -EBADF                                                                       \
+	}
+
+/* Something to do at a time, in microseconds since boot. */
+struct timer {
+	void (*due)(struct warden *w, struct timer *self);
+	uint64_t at_us;
+	size_t place; /* in the heap, counted from 1; 0: not in it */
+};
+
+struct loop {
+	int epoll_fd;
+	int timer_fd;
+	struct timer **heap;
+	size_t n_heap;
+	size_t heap_size;
+	uint64_t armed_us; /* what timer_fd is set to */
+};
+
+#define LOOP_INIT                                                                                  \
+	{                                                                                          \
+		.epoll_fd = -EBADF, .timer_fd = -EBADF                                             \
+	}
+
+/* timers_max: more are never set at once, so setting one cannot fail. */
+_must_check_ int loop_open(struct loop *l, size_t timers_max);
+void loop_close(struct loop *l);
+/* Waits for one descriptor or timer and handles it. */
+_must_check_ int loop_turn(struct warden *w);
+
+_must_check_ int watch_add(struct warden *w, struct watch *watch, int fd,
+			   void (*ready)(struct warden *w, struct watch *self));
+void watch_remove(struct warden *w, struct watch *watch);
+/* Waits for room to write instead of for something to read. */
+void watch_writing(struct warden *w, struct watch *watch, bool writing);
+
+void timer_set(struct warden *w, struct timer *t, uint64_t at_us);
+void timer_clear(struct warden *w, struct timer *t);
+
+/* --- ward.c: a box in our care ------------------------------------------------------------------ */
+
+enum ward_state {
+	WARD_FREE,
+	WARD_STARTING, /* being set up */
+	WARD_WAITING,  /* in the pool */
+	WARD_RUNNING,
+	WARD_FREEZING, /* told to stop where it stands, not yet all of it has */
+	WARD_PAUSED,
+	WARD_COPYING, /* frozen while its files are kept as a layer */
+	WARD_DYING,   /* killed; the kernel is not done with it */
+};
+
+/* A request that is answered later, and by whom it was made: nobody else gets the answer. */
+struct pending {
+	uint64_t request;
+	unsigned server; /* 0: none */
+};
+
+struct ward {
+	char id[WARDEN_ID_SIZE]; /* "": in the pool, or dying */
+	enum ward_state state;
+	struct ward *next; /* in its bucket, or among the free ones */
+	struct box box;
+	struct cgroup_exec leaf; /* where its commands run */
+	struct watch setup_watch;
+	struct watch pid_watch;
+	struct timer timer; /* the deadline; else what the state waits for */
+	struct pending pending;
+	uint32_t flags; /* WARDEN_CREATE_* */
+	struct warden_limits limits;
+	struct root *root; /* what it stands on */
+	uint32_t n_layers;
+	char layer[WARDEN_LAYERS_MAX][WARDEN_ID_SIZE];
+	uint64_t deadline_us;
+	uint64_t since_us; /* of the state, where it may last only so long */
+	uint64_t wait_us;  /* until it is looked at again */
+	bool to_pause;     /* its time is over: PAUSED when frozen */
+	bool hot;          /* near its memory limit */
+	uint32_t weight;   /* as it was set, in thousandths */
+	uint64_t memory_kills;
+	bool stay_paused;  /* when its files have been copied */
+	struct copy *copy; /* freezing or frozen for that */
+};
+
+/* --- room.c: the server's process --------------------------------------------------------------- */
+
+struct outgoing;
+
+struct room {
+	int program_fd;
+	pid_t pid; /* 0: it does not run */
+	int pidfd;
+	int sock;
+	unsigned number; /* counts the servers that there were */
+	bool greeted;    /* it said HELLO */
+	bool refused;    /* it broke the protocol and is being killed */
+	bool restart;    /* it was asked to end so that another can start */
+	struct watch sock_watch;
+	struct watch pid_watch;
+	struct timer timer; /* start it, or end it for good */
+	struct outgoing *first, **last;
+	uint64_t started_us;
+	uint64_t backoff_us;
+};
+
+#define ROOM_INIT                                                                                  \
+	{                                                                                          \
+		.program_fd = -EBADF, .pidfd = -EBADF, .sock = -EBADF, .sock_watch = WATCH_INIT,   \
+		.pid_watch = WATCH_INIT,                                                           \
+	}
+
+enum warden_phase {
+	WARDEN_SERVING,
+	WARDEN_CLOSING,  /* the server has been told to end */
+	WARDEN_EMPTYING, /* boxes are being killed */
+	WARDEN_OVER,
+};
+
+#define ENDED_KEPT 256 /* of the boxes that ended, for the next server */
+#define BUCKETS 4096
+#define ROOTS_MAX 16 /* states of the host that boxes stand on at once */
+#define POOL_MAX 256 /* as config.def says */
+
+struct warden {
+	const struct config *config;
+	pid_t pid; /* our own */
+	struct loop loop;
+	struct state state;
+	int lock_fd;   /* STATE, locked */
+	int layers_fd; /* STATE/layers */
+	int listen_fd;
+	int discovery_fd; /* service.json, locked, when it is ours */
+	int run_fd;       /* the directory it lies in */
+	struct watch signal_watch;
+	int signal_fd;
+	char url[96];
+	enum warden_phase phase;
+	struct timer phase_timer;
+	bool served; /* there has been a server that said HELLO */
+	const char *server_program;
+	int result; /* what to end with */
+	struct fail fail;
+	struct room room;
+	struct box_host host;
+
+	struct template template; /* as it is now */
+	struct root {
+		char path[PATH_MAX];
+		size_t users; /* boxes that stand on it */
+	} roots[ROOTS_MAX];
+	struct root *root_now; /* of the newest box */
+	struct timer roots_timer;
+
+	struct ward *wards; /* all places for boxes */
+	size_t n_wards;
+	size_t n_used_wards; /* none behind that has ever been used */
+	struct ward *free_wards;
+	struct ward *bucket[BUCKETS];
+	size_t n_boxes;    /* with an id */
+	size_t n_starting; /* boxes for requests that are being set up */
+	size_t n_dying;
+
+	struct timer guard_timer;
+	uint64_t guard_next_us;
+	size_t guard_part;
+
+	struct ward *pool[POOL_MAX]; /* those that wait */
+	size_t n_waiting;
+	size_t n_pool; /* and those that are being made */
+	struct timer pool_timer;
+
+	struct warden_ended ended[ENDED_KEPT]; /* a ring */
+	size_t n_ended;
+
+	size_t n_copies;
+	int trash_fd; /* pidfd of whoever deletes dropped layers */
+	struct watch trash_watch;
+	unsigned trash_number; /* counts names of what is being deleted */
+	bool trash_again;
+};
+
+/* table.c */
+_must_check_ int table_open(struct warden *w);
+void table_close(struct warden *w);
+struct ward *table_find(struct warden *w, const char *id);
+struct ward *table_take(struct warden *w); /* NULL: all are taken */
+void table_name(struct warden *w, struct ward *d, const char *id);
+void table_unname(struct warden *w, struct ward *d);
+void table_give_back(struct warden *w, struct ward *d);
+
+/* ward.c. A ward that cannot be begun is gone; otherwise it ends by itself or with ward_end(). */
+struct ward_wish {
+	const struct warden_limits *limits;
+	uint32_t flags;
+	uint32_t n_layers;
+	const char (*layer)[WARDEN_ID_SIZE];
+};
+struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct fail *fail);
+/* Kills it. Told: whoever should know does already. */
+void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool told);
+/* Between two uses, a box's cgroups are closed. */
+void ward_settle(struct ward *d);
+/* It is dead: removes what is left of it, now or a little later. */
+void ward_reap(struct warden *w, struct ward *d);
+void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms);
+/* ward_state.c */
+_must_check_ int ward_freeze(struct warden *w, struct ward *d);
+_must_check_ int ward_thaw(struct warden *w, struct ward *d);
+void ward_on_timer(struct warden *w, struct timer *t);
+void ward_usage(struct ward *d, struct warden_usage *ret);
+void ward_describe(const struct ward *d, struct warden_box *ret);
+
+/* root.c: finds what boxes are made from. Cheap unless the host's /etc has changed. */
+_must_check_ int root_find(struct warden *w, struct fail *fail);
+
+/* pool.c */
+struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uint32_t flags);
+void pool_add(struct warden *w, struct ward *d); /* it is ready */
+void pool_remove(struct warden *w, struct ward *d);
+void pool_fill(struct warden *w); /* in a moment, if it is not full */
+void pool_failed(struct warden *w);
+void pool_on_timer(struct warden *w, struct timer *t);
+
+/* guard.c: looks after boxes from the first one on */
+void guard_start(struct warden *w);
+
+/* room.c */
+_must_check_ int room_find(struct warden *w, const char *program, struct fail *fail);
+_must_check_ int room_start(struct warden *w, struct fail *fail);
+void room_stop(struct warden *w);    /* asks, and kills after a while */
+void room_restart(struct warden *w); /* with the program that was found last */
+void room_greeted(struct warden *w);
+void room_kill(struct warden *w);
+void room_close(struct warden *w);
+void room_refuse(struct warden *w, const char *why);
+
+/* talk.c */
+void talk_open(struct warden *w);
+void talk_close(struct warden *w);
+void talk_ready(struct warden *w, struct watch *watch);
+void talk_send(struct warden *w, enum warden_type type, const struct warden_frame *f, int fd);
+void talk_reply(struct warden *w, struct pending *p, const struct ward *d, int fd);
+void talk_reply_usage(struct warden *w, struct pending *p, struct ward *d);
+void talk_refuse(struct warden *w, struct pending *p, int err, const char *where, const char *msg);
+/* Keeps it for the next server; told: this one knows. */
+void talk_ended(struct warden *w, const struct warden_ended *ended, bool told);
+
+/* request.c: a message that passed warden_check() */
+void request_handle(struct warden *w, const struct warden_frame *f);
+
+/* layer.c */
+_must_check_ int layer_open_dir(struct warden *w, struct fail *fail);
+bool layer_exists(const struct warden *w, const char *name);
+_must_check_ int layer_drop(struct warden *w, const char *name);
+void layer_empty_trash(struct warden *w);
+/* Deletes an entry of STATE/layers, in a while. */
+_must_check_ int layer_throw_away(struct warden *w, const char *entry);
+struct layer_name {
+	char text[WARDEN_ID_SIZE + 8];
+};
+struct layer_name layer_tmp_name(const char *name);
+struct layer_paths {
+	char root[CONFIG_TEXT_SIZE + 64];
+	char usr[CONFIG_TEXT_SIZE + 64];
+};
+_must_check_ int layer_paths(const struct warden *w, const char *name, struct layer_paths *ret);
+
+/* copy.c: a box's files become a layer. Whoever asked is answered at the end, unless it cannot even begin. */
+struct copy;
+_must_check_ int copy_begin(struct warden *w, struct ward *d, const char *layer,
+			    const struct pending *p);
+void copy_frozen(struct warden *w, struct ward *d); /* the box stands still: go on */
+void copy_cancel(struct warden *w, struct ward *d, int err);
+void copy_timed_out(struct warden *w, struct ward *d);
+
+/* helper.c: what a forked helper does first. Keeps these descriptors only: the number of the first one. */
+_must_check_ int helper_begin(const int *fds, size_t n_fds, pid_t parent);
+
+/* place.c */
+_must_check_ int place_open(struct warden *w, const char *client, struct fail *fail);
+void place_close(struct warden *w);
+/* The program behind us: beside our own executable in a build tree, else where it was installed. */
+_must_check_ int place_program(const char *dir, const char *name, char *ret, size_t size);
+
+/* discovery.c */
+void discovery_open(struct warden *w);
+void discovery_close(struct warden *w);
+
+/* notify.c */
+void notify_systemd(const char *text);
+
+/* warden.c */
+void warden_stop(struct warden *w);   /* begins to, or goes on with it */
+void warden_served(struct warden *w); /* the server is there */
+
+/* One line for whoever runs the service. */
+void say(const char *fmt, ...) _printf_(1, 2);

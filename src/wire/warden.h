@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages between the server and the warden, over one SEQPACKET socket. The server is the less
+ * trusted side: the warden checks every message with warden_check() and every field with its own limits,
+ * so a server that has been taken over can do what these messages can do and nothing else.
+ */
+#pragma once
+
+#include "wire/isolation.h"
+
+#define WARDEN_ID_SIZE 32   /* of a sandbox or a layer: [a-z0-9]{1,31}, then NULs to the end */
+#define WARDEN_LAYERS_MAX 8 /* snapshots upon snapshots */
+#define WARDEN_SERVER_FD 3  /* the server finds its socket to the warden here, */
+#define WARDEN_LISTEN_FD 4  /* the listening socket here, */
+#define WARDEN_STATE_FD 5   /* and the directory with the store here */
+#define WARDEN_TLS_CERT_FD                                                                         \
+	6 /* with TLS: the certificate and its key, which only root may be able to */
+#define WARDEN_TLS_KEY_FD 7 /* read; closed otherwise */
+
+/* The server's exit status when it will not run with these settings: it is not started again. */
+#define WARDEN_EXIT_REFUSED 78
+
+struct warden_head {
+	uint32_t type; /* enum warden_type */
+	uint32_t len;  /* of the whole packet, header included */
+	uint64_t request;
+};
+
+struct warden_hello {
+	uint32_t version; /* WARDEN_VERSION: both come from one build */
+	uint32_t zero;
+};
+
+#define WARDEN_VERSION 1
+
+struct warden_limits {
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t files;
+	uint32_t pids;
+	uint32_t cpu_milli;
+};
+
+enum warden_template {
+	WARDEN_TEMPLATE_BASE = 1,
+	WARDEN_TEMPLATE_CODE_INTERPRETER = 2,
+};
+
+#define WARDEN_CREATE_ROOT 1u  /* commands may be run as the box's root */
+#define WARDEN_CREATE_PAUSE 2u /* when its time is over it is paused, not killed */
+
+struct warden_create {
+	char id[WARDEN_ID_SIZE];
+	uint32_t template; /* enum warden_template */
+	uint32_t flags;    /* WARDEN_CREATE_* */
+	struct warden_limits limits;
+	uint64_t timeout_ms;
+	uint32_t n_layers; /* over the template, the lowest first */
+	uint32_t zero;
+	char layer[WARDEN_LAYERS_MAX][WARDEN_ID_SIZE];
+};
+
+struct warden_target {
+	char id[WARDEN_ID_SIZE];
+};
+
+struct warden_deadline {
+	char id[WARDEN_ID_SIZE];
+	uint64_t timeout_ms; /* from now */
+};
+
+struct warden_snapshot {
+	char id[WARDEN_ID_SIZE];
+	char layer[WARDEN_ID_SIZE]; /* a new name */
+};
+
+struct warden_layer {
+	char layer[WARDEN_ID_SIZE];
+};
+
+enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };
+
+/* Why a box ended. */
+enum warden_reason {
+	WARDEN_ENDED_KILLED = 1, /* somebody asked for it */
+	WARDEN_ENDED_TIMEOUT,
+	WARDEN_ENDED_MEMORY,  /* the kernel killed its agent for want of memory */
+	WARDEN_ENDED_CRASHED, /* its agent ended or broke the protocol */
+	WARDEN_ENDED_STOPPED, /* the service was stopped or restarted */
+	_WARDEN_ENDED_MAX,
+};
+
+/* Of the kernel's counters, never of the agent. */
+struct warden_usage {
+	uint64_t cpu_us;
+	uint64_t cpu_user_us;
+	uint64_t cpu_system_us;
+	uint64_t memory_now;
+	uint64_t memory_shmem; /* the part of it that is files or shared memory */
+	uint64_t memory_cache;
+	uint64_t memory_peak;
+	uint64_t disk_used;
+	uint64_t disk_size;
+	uint64_t disk_free;
+	uint64_t files_free;
+	uint64_t oom_kills;
+	uint64_t pids_denied;
+	uint64_t read_bytes;
+	uint64_t written_bytes;
+	uint32_t pids_now;
+	uint32_t pids_peak;
+};
+
+struct warden_box {
+	char id[WARDEN_ID_SIZE];
+	uint32_t state; /* enum warden_state */
+	uint32_t zero;
+	struct isolation isolation; /* the protections that are really on */
+	uint64_t left_ms;           /* until its deadline; 0 when paused */
+};
+
+struct warden_ended {
+	char id[WARDEN_ID_SIZE];
+	uint32_t reason; /* enum warden_reason */
+	uint32_t zero;
+	struct warden_usage usage; /* the last that is known */
+};
+
+struct warden_reply {
+	int32_t err; /* errno value, 0: done. ENOENT: no such box or layer. EEXIST: the name is taken.
+			  * EBUSY: not in a state for that. EUSERS, ENOSPC, EAGAIN: no room for a box. */
+	uint32_t zero;
+	char where[32]; /* the step that failed */
+	char msg[168];  /* one line for people, without a path of this machine */
+	struct warden_box box;
+	struct warden_usage usage;
+};
+
+enum warden_type {
+#define MESSAGE(name, number, direction, payload) WARDEN_##name = (number),
+#include "wire/warden.def"
+#undef MESSAGE
+};
+
+enum warden_direction { WARDEN_TO_WARDEN = 1, WARDEN_FROM_WARDEN = 2 };
+
+struct warden_frame {
+	struct warden_head head;
+	union {
+#define MESSAGE(name, number, direction, payload) payload as_##name;
+#include "wire/warden.def"
+#undef MESSAGE
+	};
+};
+
+/* Is what arrived (n bytes) a message that may go in this direction, with all its text ended and its
+ * reserved fields zero? 0, or -EPROTO. */
+_must_check_ int warden_check(const struct warden_frame *f, size_t n, enum warden_direction where);
+
+/* Is it [a-z0-9]{1,31} followed by NULs only? */
+bool warden_id_ok(const char id[WARDEN_ID_SIZE]);
+
+/* Fills in the header and sends; at most one descriptor goes with it (-EBADF: none). */
+_must_check_ int warden_send(int sock, enum warden_type type, struct warden_frame *f, int fd);
+
+/* Receives and checks: 1, 0 at the end, -EPROTO. *ret_fd is the descriptor that came, or -EBADF; only a
+ * REPLY and a BOX may bring one. */
+_must_check_ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
+			     int *ret_fd);

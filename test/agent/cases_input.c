@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard input and terminals. */
+#include "drive.h"
+
+static struct outcome o;
+
+static void test_own_input(void **state)
+{
+	int sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "cat; echo end");
+
+	(void)state;
+	(void)expect_started(sock);
+	assert_int_equal(wire_send(sock, WIRE_IN, "abc\n", 4), 0);
+	assert_int_equal(wire_send(sock, WIRE_IN_END, NULL, 0), 0);
+	follow(sock, &o);
+	assert_string_equal(o.text, "abc\nend\n");
+	/* Without it the input is empty. */
+	run_sh(&(struct spec){ 0 }, "cat; echo end", &o);
+	assert_string_equal(o.text, "end\n");
+}
+
+static void test_writers(void **state)
+{
+	int sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "cat"), a, b;
+	uint32_t pid = expect_started(sock);
+
+	(void)state;
+	/* Two at once: each frame arrives whole. */
+	a = input_open(pid);
+	b = input_open(pid);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(wire_send(a, WIRE_IN, "aaaaaaa\n", 8), 0);
+		assert_int_equal(wire_send(b, WIRE_IN, "bbbbbbb\n", 8), 0);
+	}
+	assert_int_equal(wire_send(a, WIRE_IN_END, NULL, 0), 0);
+	assert_int_equal(wire_send(b, WIRE_IN_END, NULL, 0), 0);
+	expect_done(a);
+	expect_done(b);
+	assert_int_equal(tell(pid, WIRE_TELL_CLOSE_INPUT, 0, 0, 0), WIRE_DONE);
+	follow(sock, &o);
+	assert_int_equal(o.len, 800);
+	for (size_t i = 0; i < o.len; i += 8)
+		assert_true(!memcmp(o.text + i, "aaaaaaa\n", 8) ||
+			    !memcmp(o.text + i, "bbbbbbb\n", 8));
+}
+
+/* What a command does not read waits with its writer; others are not held up. */
+static void test_unread_input(void **state)
+{
+	static unsigned char big[WIRE_DATA_MAX];
+	int sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "sleep 1; wc -c"), in;
+	uint32_t pid = expect_started(sock);
+	size_t sent = 0;
+
+	(void)state;
+	in = input_open(pid);
+	for (; sent < 3; sent++)
+		assert_int_equal(wire_send(in, WIRE_IN, big, sizeof(big)), 0);
+	assert_int_equal(wire_send(in, WIRE_IN_END, NULL, 0), 0);
+	assert_true(quiet(in, 200));
+	run_sh(&(struct spec){ 0 }, "echo free", &o);
+	assert_string_equal(o.text, "free\n");
+	/* Closing comes after what was queued. */
+	expect_done(in);
+	assert_int_equal(tell(pid, WIRE_TELL_CLOSE_INPUT, 0, 0, 0), WIRE_DONE);
+	follow(sock, &o);
+	assert_string_equal(o.text, "196584\n");
+}
+
+static void test_no_input(void **state)
+{
+	int sock = sh_start(&(struct spec){ 0 }, "sleep 60"), closed;
+	uint32_t pid = expect_started(sock);
+
+	(void)state;
+	expect_failed(input_open(pid), WIRE_STEP_PROCESS, EPIPE);
+	assert_int_equal(tell(pid, WIRE_TELL_CLOSE_INPUT, 0, 0, 0), WIRE_FAILED);
+	assert_int_equal(tell(pid, WIRE_TELL_RESIZE, 0, 10, 10), WIRE_FAILED);
+	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
+	follow(sock, &o);
+	expect_failed(input_open(pid), WIRE_STEP_PROCESS, ESRCH);
+
+	/* One that closes its own. */
+	sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN },
+			"exec <&-; echo closed; sleep 60");
+	pid = expect_started(sock);
+	assert_int_equal(next_frame(sock), WIRE_OUT);
+	closed = input_open(pid);
+	assert_int_equal(wire_send(closed, WIRE_IN, "x", 1), 0);
+	expect_failed(closed, WIRE_STEP_PROCESS, EPIPE);
+	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
+	follow(sock, &o);
+}
+
+/* A writer that talks nonsense loses its socket; the command does not notice. */
+static void test_bad_writer(void **state)
+{
+	int sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "cat"), bad;
+	uint32_t pid = expect_started(sock);
+
+	(void)state;
+	bad = input_open(pid);
+	assert_int_equal(wire_send(bad, WIRE_GO, NULL, 0), 0);
+	expect_end(bad);
+	bad = input_open(pid);
+	fd_close(bad);
+	send_input(pid, "good\n");
+	assert_int_equal(tell(pid, WIRE_TELL_CLOSE_INPUT, 0, 0, 0), WIRE_DONE);
+	follow(sock, &o);
+	assert_string_equal(o.text, "good\n");
+}
+
+static void test_pty(void **state)
+{
+	const struct spec s = { .flags = WIRE_EXEC_PTY, .rows = 24, .cols = 80 };
+	int sock = exec_start(&s, (const char *const[]){ "/bin/bash", "-i", "-l", NULL }), closing;
+	uint32_t pid = expect_started(sock);
+	const struct wire_tell close_input = { .pid = pid, .what = WIRE_TELL_CLOSE_INPUT };
+
+	(void)state;
+	send_input(pid,
+		   "PS1='READY> '; stty size; tty; echo $TERM; ls -l $(tty); id -un </dev/tty\n");
+	await_text(sock, "24 80\r\n");
+	await_text(sock, "user\r\n");
+	assert_int_equal(tell(pid, WIRE_TELL_RESIZE, 0, 50, 132), WIRE_DONE);
+	send_input(pid, "stty size\n");
+	await_text(sock, "50 132\r\n");
+	/* Job control: ^C ends what runs in front and not the shell. */
+	send_input(pid, "echo n''ow; sleep 300\n");
+	await_text(sock, "now\r\n");
+	assert_true(quiet(sock, 300)); /* the shell has to start it first */
+	send_input(pid, "\003");
+	await_text(sock, "READY> ");
+	send_input(pid, "echo status $?\n");
+	await_text(sock, "status 130\r\n");
+	closing = op_open(&box, WIRE_TELL, &close_input, sizeof(close_input));
+	expect_failed(closing, WIRE_STEP_PROCESS, ENOTTY);
+	send_input(pid, "exit 7\n");
+	follow(sock, &o);
+	assert_int_equal(o.exit.code, 7);
+}
+
+static void test_pty_kill(void **state)
+{
+	const struct spec s = { .flags = WIRE_EXEC_PTY, .rows = 24, .cols = 80 };
+	int sock = exec_start(&s, (const char *const[]){ "/bin/bash", "-i", NULL });
+	uint32_t pid = expect_started(sock);
+	uint64_t begun;
+
+	(void)state;
+	send_input(pid, "trap '' HUP; bash -c 'trap \"\" HUP TERM; echo in''ner; sleep 300'\n");
+	await_text(sock, "inner\r\n");
+	begun = now_ms();
+	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
+	follow(sock, &o);
+	assert_int_equal(o.exit.signal, 9);
+	assert_true(now_ms() - begun < 2000);
+	run_sh(&(struct spec){ 0 }, "sleep 0.1; pgrep -af 'sleep 30[0]' && exit 1; exit 0", &o);
+	if (o.exit.code != 0)
+		fail_msg("%s", o.text);
+}
+
+int cases_input(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_input),    cmocka_unit_test(test_writers),
+		cmocka_unit_test(test_unread_input), cmocka_unit_test(test_no_input),
+		cmocka_unit_test(test_bad_writer),   cmocka_unit_test(test_pty),
+		cmocka_unit_test(test_pty_kill),
+	};
+
+	return cmocka_run_group_tests_name("input", tests, drive_open, drive_close);
+}

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every limit a client can reach is reached, with a service that has small ones."""
+import contextlib
+import re
+
+import raw
+import service
+
+
+@contextlib.contextmanager
+def small(**settings):
+    """A service of its own with these settings: small(limits_sandboxes=2)."""
+    running = service.Service({name.replace("_", ".", 1): value for name, value in settings.items()})
+    try:
+        running.start()
+        yield running, raw.Client(running.port, running.key)
+    finally:
+        running.stop()
+
+
+def test_sandboxes_of_key(_):
+    """sandboxes of one key: 429, and room for another key"""
+    with small(limits_sandboxes_per_key=2) as (running, client):
+        boxes = [client.create(), client.create()]
+        reply = client.ask("POST", "/v2/sandboxes", {"templateID": "base"})
+        assert reply.status == 429 and reply.json()["code"] == 429, reply
+        raw.Client(running.port, running.new_key()).create()
+        # A paused one still counts; a killed one does not.
+        assert client.ask("POST", f"/sandboxes/{boxes[0].id}/pause", {}).status == 204
+        assert client.ask("POST", "/v2/sandboxes", {"templateID": "base"}).status == 429
+        boxes[1].kill()
+        client.create()
+
+
+def test_sandboxes(_):
+    """sandboxes of all keys: 429 or 503"""
+    with small(limits_sandboxes=2, pool_size=0) as (running, client):
+        other = raw.Client(running.port, running.new_key())
+        client.create()
+        other.create()
+        reply = other.ask("POST", "/v2/sandboxes", {"templateID": "base"})
+        assert reply.status in (429, 503) and reply.message(), reply
+
+
+def test_time(_):
+    """the longest time-out"""
+    with small(limits_timeout="60s") as (_, client):
+        box = client.create(timeout=60)
+        for method, path, body in (("POST", "/v2/sandboxes", {"templateID": "base", "timeout": 61}),
+                                   ("POST", "/sandboxes", {"templateID": "base", "timeout": 61}),
+                                   ("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 61}),
+                                   ("POST", f"/sandboxes/{box.id}/connect", {"timeout": 61}),
+                                   ("POST", f"/v2/sandboxes/{box.id}/connect", {"timeout": 61})):
+            reply = client.ask(method, path, body)
+            assert reply.status == 400 and "imeout" in reply.message(), (path, reply)
+        # What asks for nothing gets what there is.
+        client.create(version=1)
+        client.create()
+
+
+def test_requests(_):
+    """requests of one key per second: 429 with Retry-After; another key does not notice"""
+    with small(limits_requests_per_second=5) as (running, client):
+        other = raw.Client(running.port, running.new_key())
+        replies = [client.ask("GET", "/v2/sandboxes") for _ in range(80)]
+        late = [reply for reply in replies if reply.status == 429]
+        assert late and replies[0].status == 200, [reply.status for reply in replies]
+        assert re.fullmatch(r"[1-9]\d*", late[0].headers.get("retry-after", "")), late[0]
+        assert other.ask("GET", "/v2/sandboxes").status == 200
+
+
+def test_creates(_):
+    """sandboxes created by one key per second: 429 with Retry-After"""
+    with small(limits_creates_per_second=1) as (_, client):
+        statuses = []
+        for _ in range(25):
+            reply = client.ask("POST", "/v2/sandboxes", {"templateID": "base"})
+            statuses.append(reply.status)
+            if reply.status == 429:
+                assert re.fullmatch(r"[1-9]\d*", reply.headers.get("retry-after", "")), reply
+        assert set(statuses) == {201, 429}, statuses
+        assert client.ask("GET", "/v2/sandboxes").status == 200
+
+
+def test_connections(_):
+    """connections at once from one address"""
+    with small(limits_connections_per_address=10) as (running, _):
+        crowd = []
+        try:
+            for _ in range(40):
+                with contextlib.suppress(OSError):
+                    crowd.append(raw.Connection(running.port, 2, "127.0.3.1"))
+            served = 0
+            for connection in crowd:
+                with contextlib.suppress(raw.Closed, OSError):
+                    served += connection.ask("GET", "/health").status in (200, 204)
+            assert 1 <= served <= 10, served
+            # Somebody from elsewhere is served meanwhile, and this address again when it is done.
+            assert raw.Client(running.port, None, "127.0.3.2").ask("GET", "/health").status in (200, 204)
+        finally:
+            for connection in crowd:
+                connection.close()
+        assert service.wait_for(lambda: again(running), 10), "the address is served again"
+
+
+def again(running):
+    with contextlib.suppress(raw.Closed, OSError):
+        return raw.Client(running.port, None, "127.0.3.1").ask("GET", "/health").status in (200, 204)
+    return False
+
+
+def test_box_limits(_):
+    """memory, files and processes of a sandbox"""
+    with small(sandbox_memory="64M", sandbox_disk="16M", sandbox_pids=30) as (_, client):
+        box = client.create()
+        info = client.ask("GET", f"/sandboxes/{box.id}").json()
+        assert info["memoryMB"] == 64 and info["diskSizeMB"] == 16, info
+        assert box.run("head -c 32M /dev/zero >f")[2]["exitCode"] == 1
+        assert box.run("rm -f f; for i in $(seq 60); do sleep 5 & done 2>/dev/null; jobs -r | wc -l")[0] != b"60\n"
+        _, _, end, _ = box.run("x=$(head -c 200M /dev/zero | tr '\\0' x); echo ${#x}")
+        assert end["exitCode"] != 0, end
+
+
+def test_no_root(_):
+    """no root in the sandbox where the administrator wants none"""
+    with small(sandbox_root="false") as (_, client):
+        box = client.create()
+        assert box.run("sudo -n id")[2]["exitCode"] != 0
+        with box.start("id", {"Authorization": "Basic cm9vdDo="}) as connection:
+            if connection.status == 200:
+                _, last = list(raw.messages(connection))[-1]
+                assert "error" in last, last
+            else:
+                assert connection.status in (401, 403), connection.status

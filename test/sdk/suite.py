@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""E2B's own clients, unmodified and in several versions, drive a running service. Prints TAP.
+
+    run [SDK | AREA]...     only these: js, js-2.15.0, cli, python, commands, files, ...
+
+The packages come from the registry this machine is set up for; without one everything is skipped, with the
+reason. Results: $GLOVEBOX_BUILD/sdk-results.json, from which test/sdk/table makes the table in README.md.
+"""
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+import packages  # noqa: E402  pylint: disable=wrong-import-position
+import service  # noqa: E402  pylint: disable=wrong-import-position
+import tap  # noqa: E402  pylint: disable=wrong-import-position
+
+AREAS = {
+    "js": ("package", "create", "list", "lifecycle", "snapshots", "commands", "files", "watch", "pty", "git", "urls",
+           "errors", "hosts"),
+    "cli": ("create", "list", "lifecycle", "snapshots", "commands", "pty", "errors", "logs"),
+    "python": ("create", "list", "lifecycle", "snapshots", "commands", "files", "watch", "pty", "git", "urls", "errors",
+               "async"),
+}
+AT_ONCE = 2
+AREA_SECONDS = 240
+VERDICT = re.compile(r"^(not )?ok\b(?: \d+)?(?: - )?(.*)$")
+T = tap.Tap()
+Job = collections.namedtuple("Job", "kind version area directory")
+
+
+def command_of(job):
+    if job.kind == "js":
+        preload = ["--import", str(HERE / "js/lookup.mjs")] if job.area == "hosts" else []
+        return ["node", *preload, str(HERE / "js/main.mjs"), job.area]
+    if job.kind == "cli":
+        return [packages.PYTHON, str(HERE / "cli/areas.py"), job.area]
+    return [packages.PYTHON, str(HERE / "python/harness.py"), job.area]
+
+
+def environment(job, services):
+    """Two variables are what an application needs; the rest is for the tests themselves."""
+    first, limited, named = services
+    where = {"E2B_API_KEY": first.key, "E2B_API_URL": first.url, "E2B_SANDBOX_URL": first.url}
+    if job.area == "hosts":
+        where = {"E2B_API_KEY": named.key, "E2B_DOMAIN": named.settings["server.domain"],
+                 "NODE_EXTRA_CA_CERTS": named.settings["server.tls_cert"]}
+    return service.CLEAN | where | {
+        "PATH": os.environ.get("PATH", service.CLEAN["PATH"]),
+        "OTHER_KEY": first.other_key, "LIMITED_URL": limited.url, "LIMITED_KEY": limited.key,
+        "SDK_DIR": str(job.directory), "SDK_VERSION": job.version,
+        "PYTHONPATH": str(job.directory / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run_job(job, services):
+    """Its output and how it ended; a hung one is ended and says so."""
+    started = time.monotonic()
+    try:
+        done = subprocess.run(command_of(job), env=environment(job, services), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=AREA_SECONDS, check=False)
+        output, end = done.stdout, None
+    except subprocess.TimeoutExpired as late:
+        output, end = late.stdout or b"", f"not done within {AREA_SECONDS} s"
+    return output.decode(errors="replace"), end, time.monotonic() - started
+
+
+def report(job, output, end):
+    """Passes the area's verdicts on under the name of its client. Returns the counts."""
+    count = collections.Counter(passed=0, failed=0, skipped=0)
+    prefix, planned, why = f"{job.kind} {job.version} {job.area}", None, []
+    pending = None
+
+    def flush():
+        if pending is None:
+            return
+        good, name = pending
+        skipped = re.search(r" # SKIP (.*)$", name)
+        if good and skipped:
+            count["skipped"] += 1
+            T.skip(f"{prefix}: {name[:skipped.start()]}", skipped.group(1))
+        else:
+            count["passed" if good else "failed"] += 1
+            T.ok(good, f"{prefix}: {name}", *why)
+    for line in output.splitlines():
+        if (match := VERDICT.match(line)):
+            flush()
+            pending, why = (not match.group(1), match.group(2)), []
+        elif (match := re.match(r"^1\.\.(\d+)$", line)):
+            planned = int(match.group(1))
+        else:
+            why.append(line.removeprefix("# "))
+    flush()
+    if end or planned is None:
+        count["failed"] += 1
+        T.ok(False, f"{prefix}: it ran to its end", end or "it printed no plan", output[-2000:])
+    return count
+
+
+def wanted(names):
+    """The clients and areas that were asked for; everything when none was."""
+    known = {name for kind, version, _ in packages.PACKAGES for name in (kind, f"{kind}-{version}", *AREAS[kind])}
+    if unknown := set(names) - known:
+        print(f"test/sdk/run: no {unknown.pop()!r}; there are: {' '.join(sorted(known))}", file=sys.stderr)
+        sys.exit(2)
+    clients = {name for name in names if re.match(r"^(js|cli|python)(-|$)", name)}
+    areas = set(names) - clients
+    return ([each for each in packages.PACKAGES if not clients or {each[0], f"{each[0]}-{each[1]}"} & clients],
+            lambda area: not areas or area in areas)
+
+
+def collect_jobs(chosen, area_wanted):
+    jobs = []
+    for kind, version, oldest in chosen:
+        areas = [area for area in AREAS[kind] if area_wanted(area)]
+        if not areas:
+            continue
+        try:
+            directory = packages.fetch(kind, version, oldest)
+        except packages.Unavailable as why:
+            T.skip(f"{kind} {version}", why)
+            continue
+        except RuntimeError as error:
+            T.ok(False, f"{kind} {version} is installed", error)
+            continue
+        jobs += [Job(kind, version, area, directory) for area in areas]
+    return jobs
+
+
+def run_jobs(jobs, services):
+    results = {}
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        running = {job: pool.submit(run_job, job, services) for job in jobs}
+        for job, future in running.items():
+            output, end, seconds = future.result()
+            T.diag(f"{job.kind} {job.version} {job.area}: {seconds:.1f} s")
+            results.setdefault((job.kind, job.version), {})[job.area] = dict(report(job, output, end))
+    return results
+
+
+def service_with_names(directory):
+    """A service over TLS that gives every sandbox a name below a domain of its own."""
+    port = service.free_port()
+    cert, key = (os.path.join(directory, name) for name in ("cert.pem", "key.pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=sbx.test", "-addext", "subjectAltName=DNS:sbx.test,DNS:*.sbx.test", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    return service.Service({"server.tls_cert": cert, "server.tls_key": key, "server.domain": f"sbx.test:{port}"}, port=port)
+
+
+def run_all(jobs, services):
+    """Starts the services, runs everything, looks whether they came through it well."""
+    first, limited, named = services
+    first.start()
+    limited.start()
+    try:
+        named.start()
+    except service.ServiceError as error:
+        T.ok(False, "a service with names and TLS runs", error)
+        jobs = [job for job in jobs if job.area != "hosts"]
+    first.other_key = first.new_key()
+    pid = first.server_pid()
+    results = run_jobs(jobs, services)
+    T.ok(first.process.poll() is None, "the service still runs", first.log_tail())
+    T.equal(first.server_pid(), pid, "the server was never started again")
+    T.ok(service.wait_for(lambda: not first.ask("GET", "/v2/sandboxes")[1], 5), "no sandbox is left",
+         first.ask("GET", "/v2/sandboxes")[1])
+    return results
+
+
+def save(results):
+    report_file = packages.cache().parent / "sdk-results.json"
+    sdks = [{"kind": kind, "version": version, "areas": areas} for (kind, version), areas in results.items()]
+    report_file.write_text(json.dumps({"sdks": sdks}, indent=2) + "\n", encoding="utf-8")
+    return report_file
+
+
+def check_readme(report_file):
+    done = subprocess.run([str(HERE / "table"), "--check", str(service.ROOT / "README.md"), str(report_file)],
+                          capture_output=True, text=True, check=False)
+    T.ok(done.returncode == 0, "README.md shows this table", done.stderr)
+
+
+def main():
+    chosen, area_wanted = wanted(sys.argv[1:])
+    if os.getuid() != 0:
+        tap.skip_all("needs root")
+    if not os.access(service.GLOVEBOX, os.X_OK):
+        tap.skip_all(f"no program at {service.GLOVEBOX}")
+    packages.cache().mkdir(parents=True, exist_ok=True)
+    jobs = collect_jobs(chosen, area_wanted)
+    if not jobs:
+        return T.finish()
+    first, limited = service.Service(), service.Service({"limits.sandboxes_per_key": 2})
+    with tempfile.TemporaryDirectory() as directory:
+        services = (first, limited, service_with_names(directory))
+        try:
+            results = run_all(jobs, services)
+        except service.ServiceError as error:
+            T.ok(False, "the service runs", error)
+            results = {}
+        finally:
+            if T.failed:
+                T.diag("the service said at last:\n" + first.log_tail())
+            statuses = [each.stop() for each in services]
+    T.equal(statuses[:2], [0, 0], "the services end when asked")
+    T.equal(service.left_behind(), "", "nothing is left behind")
+    if len(sys.argv) == 1 and len(results) == len(packages.PACKAGES):
+        check_readme(save(results))
+    else:
+        T.skip("README.md shows this table", "not every client was run")
+    return T.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,767 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The warden with a stub in the server's place: what boxes do, what happens when somebody dies, and what a
+server that was taken over can do (AP-18). Prints TAP. Root only.
+
+Environment: GLOVEBOX (the program), WARDEN_CYCLES=1000, WARDEN_KILLS=20, WARDEN_ONLY=name to run some tests."""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import glob
+import random
+import re
+import subprocess
+import tempfile
+import traceback
+
+from talk import *
+
+GLOVEBOX = os.environ.get("GLOVEBOX", os.path.join(HERE, "../../build/src/cli/glovebox"))
+STUB = os.path.join(os.path.dirname(GLOVEBOX), "../../test/warden/warden-stub")
+KILLS = int(os.environ.get("WARDEN_KILLS", "20"))
+CYCLES = int(os.environ.get("WARDEN_CYCLES", "1000"))
+ONLY = os.environ.get("WARDEN_ONLY", "")
+TMP = tempfile.mkdtemp(prefix="glovebox-warden.")
+STATE = TMP + "/state"
+LOG = TMP + "/log"
+
+
+class Skip(Exception):
+    pass
+
+
+def warden(*options, pool=0):
+    return Warden(GLOVEBOX, STUB, STATE, "--pool-size", str(pool), *options, stderr=LOG)
+
+
+def stale_boxes():
+    """Cgroups of boxes whose number nobody holds; see test/left.sh."""
+    script = f". {HERE}/../left.sh; left_behind"
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout.split()
+
+
+def agents(warden_pid):
+    """The agents of this warden: its children in other pid namespaces."""
+    out = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            text = open(path).read()
+        except OSError:
+            continue
+        pid, rest = text.split(" ", 1)
+        if rest.rpartition(")")[2].split()[1] == str(warden_pid) and "glovebox-agent" in rest:
+            out.append(int(pid))
+    return out
+
+
+def alive(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def what_is(pid):
+    try:
+        return [open(f"/proc/{pid}/{f}").read() for f in ("stat", "wchan", "cgroup")]
+    except OSError as e:
+        return str(e)
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+
+
+def wait_for(condition, timeout=10):
+    until = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def n_fds(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def rss_kib(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1])
+
+
+MEMORY_CGROUP, FREEZER = 1, 32  # enum cgroup_feature
+
+
+def need(feature, what):
+    """Skips the test where this host's cgroups do not have it."""
+    global cgroup_features
+    if cgroup_features is None:
+        w = warden()
+        s = w.server()
+        s.hello()
+        cgroup_features = s.create("look").box.cgroup_features
+        w.stop()
+    if not cgroup_features & feature:
+        raise Skip(f"the cgroups here have no {what}")
+
+
+cgroup_features = None
+
+
+def sh(fd, text, **more):
+    return run(fd, ["/bin/sh", "-c", text], **more)
+
+
+# --- life -----------------------------------------------------------------------------------------
+
+
+def test_create_list_kill():
+    w = warden()
+    s = w.server()
+    assert s.hello() == ({}, {})
+    r = s.create("one")
+    assert r.err == 0 and r.box.id == "one" and r.box.state == RUNNING and r.fd is not None
+    assert 50000 < r.box.left_ms <= 60000
+    assert sh(r.fd, "echo $((6 * 7))") == (0, "42\n")
+    assert s.create("one").err == errno.EEXIST
+    u = s.target(USAGE, "one").usage
+    assert u["cpu_us"] > 0 and u["disk_size"] == LIMITS["disk"] and (u["memory_peak"] > 0 or not r.box.cgroup_features & MEMORY_CGROUP), u
+    assert s.target(KILL, "one").err == 0
+    assert s.target(KILL, "one").err == errno.ENOENT
+    assert s.target(USAGE, "one").err == errno.ENOENT
+    try:
+        sh(r.fd, "true", timeout=5)
+        assert False, "a killed box answered"
+    except (OSError, EOFError):
+        pass
+    assert s.create("one").err == 0, "a name can be used again"
+    assert w.stop() == 0
+    assert stale_boxes() == []
+
+
+def test_pool():
+    w = warden(pool=3)
+    s = w.server()
+    s.hello()
+    assert wait_for(lambda: len(agents(w.process.pid)) == 3), agents(w.process.pid)
+    time.sleep(0.1)
+    before = set(agents(w.process.pid))
+    r = s.create("pooled", flags=ROOT_FLAG)
+    assert r.err == 0 and sh(r.fd, "echo hi") == (0, "hi\n")
+    assert before <= set(agents(w.process.pid)), "it was made anew"
+    assert wait_for(lambda: len(agents(w.process.pid)) == 4), "the pool is filled again"
+    # Other limits: not one of those.
+    assert s.create("small", flags=ROOT_FLAG, pids=100).err == 0
+    assert [b.id for b in restart(w, s)[1].values()] != []
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_deadlines():
+    w = warden()
+    s = w.server()
+    s.hello()
+    for i, ms in enumerate((900, 100, 500)):
+        assert s.create(f"d{i}", timeout_ms=ms).err == 0
+    assert s.deadline(DEADLINE, "d1", 60000).err == 0
+    assert s.deadline(DEADLINE, "d2", 50).err == 0
+    assert s.wait_event(ENDED) == ("d2", TIMEOUT)
+    assert s.wait_event(ENDED) == ("d0", TIMEOUT)
+    assert s.deadline(DEADLINE, "none", 60000).err == errno.ENOENT
+    assert s.deadline(DEADLINE, "d1", 1 << 62).err == errno.EINVAL
+    assert s.target(USAGE, "d1").err == 0
+    w.stop()
+
+
+def test_pause_resume():
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    r = s.create("p", timeout_ms=60000)
+    control = r.fd
+    counter = "i=0; while :; do i=$((i+1)); echo $i > /tmp/n; sleep 0.01; done"
+    assert sh(control, f"({counter}) >/dev/null 2>&1 </dev/null & sleep 0.1")[0] == 0
+    assert s.target(PAUSE, "p").box.state == IS_PAUSED
+    cpu = s.target(USAGE, "p").usage["cpu_us"]
+    time.sleep(0.5)
+    assert s.target(USAGE, "p").usage["cpu_us"] == cpu, "it runs on"
+    assert s.target(PAUSE, "p").err == 0, "twice is no mistake"
+    r = s.deadline(RESUME, "p", 5000)
+    assert r.err == 0 and r.box.state == RUNNING and r.box.left_ms <= 5000
+    before = int(sh(control, "cat /tmp/n")[1])
+    time.sleep(0.3)
+    assert int(sh(control, "cat /tmp/n")[1]) > before, "it goes on"
+    # A paused box can be killed, and its deadline does not count.
+    assert s.deadline(DEADLINE, "p", 300).err == 0
+    assert s.target(PAUSE, "p").err == 0
+    time.sleep(0.5)
+    assert s.target(USAGE, "p").err == 0
+    agent = agents(w.process.pid)
+    assert s.target(KILL, "p").err == 0
+    assert wait_for(lambda: not any(map(alive, agent)))
+    # When its time is over: paused where that was asked for.
+    r = s.create("q", timeout_ms=200, flags=PAUSE_FLAG)
+    assert s.wait_event(PAUSED)[0] == "q"
+    assert s.deadline(RESUME, "q", 60000).err == 0 and sh(r.fd, "echo hi") == (0, "hi\n")
+    assert s.target(PAUSE, "none").err == errno.ENOENT
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_box_ends_itself():
+    w = warden()
+    s = w.server()
+    s.hello()
+    s.create("crash")
+    os.kill(agents(w.process.pid)[0], signal.SIGKILL)
+    assert s.wait_event(ENDED) == ("crash", CRASHED)
+    r = s.create("hangup")
+    socket.socket(fileno=r.fd).shutdown(socket.SHUT_RDWR)
+    assert s.wait_event(ENDED)[0] == "hangup"
+    w.stop()
+
+
+def test_memory():
+    """Programs stay within their memory; files have room of their own; the box lives on."""
+    need(MEMORY_CGROUP, "memory controller")
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("m", memory=128 * MIB, disk=1024 * MIB).fd
+    assert sh(control, "head -c 600M /dev/zero > /home/user/f && echo ok") == (0, "ok\n"), "files are not memory"
+    time.sleep(1.5)
+    assert sh(control, "head -c 100M /dev/zero | tail -c 90M | wc -c") == (0, "94371840\n")
+    hog = "import time; x = bytearray(300 << 20); x[::4096] = bytes(len(x[::4096])); print(1, flush=True); time.sleep(20)"
+    began = time.monotonic()
+    code, out = run(control, ["/usr/bin/python3", "-c", hog])
+    assert code == -1 and time.monotonic() - began < 10, (code, out)
+    assert s.target(USAGE, "m").usage["oom_kills"] > 0
+    assert sh(control, "echo alive") == (0, "alive\n")
+    assert w.stop() == 0
+
+
+# --- snapshots ------------------------------------------------------------------------------------
+
+
+def test_snapshot():
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("src", flags=ROOT_FLAG).fd
+    assert sh(control, """
+        cd /home/user && echo one > a && ln a b && ln -s /etc/passwd link && mkdir -p d/e && echo x > d/e/f
+        chmod 0640 a && chmod 0700 d && truncate -s 100M sparse && mkfifo pipe && printf 'q' > "n
+l"
+        echo tmp > /tmp/t; echo vt > /var/tmp/v; chmod 0750 /home/user
+        python3 -c 'import os, socket; os.setxattr("a", "user.k", b"v"); socket.socket(1).bind("sock")'
+    """)[0] == 0
+    rm = "rm /etc/hosts && rm -r /etc/ssl && mkdir /etc/ssl && echo r > /root/r && mkdir -p /usr/local/x && " \
+        "echo u > /usr/local/x/u && rm /usr/bin/yes && chown 33:44 /usr/local/x/u && cp /bin/true /suid && " \
+        "chmod 4755 /suid && touch /run/gone && mkdir /dev/shm/d"
+    assert sh(control, rm, uid=0) == (0, "")
+    r = s.snapshot("src", "snap1")
+    assert r.err == 0 and r.box.state == RUNNING, (r.err, r.msg)
+    assert sh(control, "echo later > /home/user/later; echo alive") == (0, "alive\n"), "it goes on"
+    layer = STATE + "/layers/snap1"
+    assert sorted(os.listdir(layer)) == ["root", "usr"]
+    st = os.lstat(layer + "/root/home/user/a")
+    assert (st.st_uid, st.st_gid, st.st_mode & 0o7777, st.st_nlink) == (1000, 1000, 0o640, 2), st
+    assert os.getxattr(layer + "/root/home/user/a", "user.k") == b"v"
+    assert os.lstat(layer + "/root/home/user/sparse").st_blocks < 1000
+    assert os.lstat(layer + "/usr/local/x/u").st_uid == 33
+    assert os.lstat(layer + "/root/suid").st_mode & 0o7777 == 0o755, "set-uid bits are not kept"
+    assert not os.path.lexists(layer + "/root/home/user/pipe")
+    assert not os.path.lexists(layer + "/root/home/user/sock")
+    for gone in ("dev", "proc", "sys", "run", "usr"):
+        assert not os.path.lexists(f"{layer}/root/{gone}"), gone
+    for dir, _, files in os.walk(layer):
+        for name in files:
+            attrs = os.listxattr(os.path.join(dir, name), follow_symlinks=False)
+            assert all(a.startswith("user.") for a in attrs), (name, attrs)
+
+    copy = s.create("copy", layers=["snap1"], flags=ROOT_FLAG)
+    assert copy.err == 0, (copy.err, copy.where, copy.msg)
+    code, out = sh(copy.fd, """
+        cd /home/user && cat a b link | head -2 && stat -c '%a %U %h' a && stat -c '%a %U' . && cat d/e/f /tmp/t /var/tmp/v
+        ls /etc/hosts /etc/ssl /usr/bin/yes later /run/gone 2>&1 | sed 's/.*: //' ; ls -A /etc/ssl | wc -l
+        cat /usr/local/x/u; stat -c %u /usr/local/x/u; getfattr -n user.k --only-values a 2>/dev/null || echo v
+        echo new > a && cat b; touch /home/user/w && echo w""")
+    expected = ["one", "one", "640 user 2", "750 user", "x", "tmp", "vt"]
+    assert out.split("\n")[:7] == expected, out
+    assert out.count("No such file or directory") == 4, out
+    assert "\nu\n33\nv\n" in out, out
+    assert sh(copy.fd, "cat /root/r; echo r2 > /root/r", uid=0) == (0, "r\n")
+    # A snapshot of that, with two layers.
+    assert s.snapshot("copy", "snap2").err == 0
+    two = s.create("two", layers=["snap1", "snap2"], flags=ROOT_FLAG)
+    assert two.err == 0 and sh(two.fd, "cat /root/r /home/user/a /home/user/d/e/f", uid=0) == (0, "r2\nnew\nx\n")
+    assert open(layer + "/root/root/r").read() == "r\n", "the lower layer is as it was"
+    # Names and use.
+    assert s.snapshot("src", "snap1").err == errno.EEXIST
+    assert s.snapshot("none", "snapx").err == errno.ENOENT
+    assert s.create("x", layers=["nosuch"]).err == errno.ENOENT
+    drop = lambda name: s.ask(DROP_LAYER, struct.pack("<32s", name.encode())).err
+    assert drop("snap1") == errno.EBUSY and drop("nosuch") == errno.ENOENT
+    for id in ("copy", "two"):
+        assert s.target(KILL, id).err == 0
+    assert wait_for(lambda: drop("snap1") == 0) and drop("snap2") == 0
+    assert wait_for(lambda: os.listdir(STATE + "/layers") == []), os.listdir(STATE + "/layers")
+    # Of a paused box: it stays so.
+    assert s.target(PAUSE, "src").err == 0
+    r = s.snapshot("src", "snap3")
+    assert r.err == 0 and r.box.state == IS_PAUSED
+    assert s.deadline(RESUME, "src", 60000).err == 0
+    assert sh(control, "cat /home/user/later") == (0, "later\n")
+    assert drop("snap3") == 0
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_snapshot_limits():
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("deep").fd
+    deep = "import os\nfor i in range(1200):\n os.mkdir('d'); os.chdir('d')"
+    assert run(control, ["/usr/bin/env", "-C", "/home/user", "python3", "-c", deep])[0] == 0
+    r = s.snapshot("deep", "snapd")
+    assert r.err == errno.ELOOP, (r.err, r.msg)
+    assert sh(control, "echo ok") == (0, "ok\n"), "the box goes on"
+    assert wait_for(lambda: os.listdir(STATE + "/layers") == []), os.listdir(STATE + "/layers")
+    # Killed in the middle: nothing is left of it.
+    control = s.create("big").fd
+    assert sh(control, "head -c 1500M /dev/zero > /home/user/f")[0] == 0
+    number = s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapb"))
+    assert wait_for(lambda: os.path.exists(STATE + "/layers/snapb.tmp"))
+    # Whoever copies is nobody outside the box, and can do nothing but files.
+    helper = [int(p) for p in open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()
+              if open(f"/proc/{p}/comm").read() == "glovebox\n"]
+    assert len(helper) == 1, helper
+    if "asan" not in GLOVEBOX:
+        assert wait_for(lambda: status_of(helper[0])["Seccomp"] == "2"), status_of(helper[0])
+    told = status_of(helper[0])
+    assert all(int(uid) >= 524288 for uid in told["Uid"].split()[:3] + told["Gid"].split()[:3]), told
+    assert told["NoNewPrivs"] == "1" and int(told["CapEff"], 16) == 0xce, told
+    held = [os.readlink(f) for f in glob.glob(f"/proc/{helper[0]}/fd/*") if os.path.islink(f)]
+    assert len(held) < 32 and not any(re.match("socket|anon_inode", h) for h in held), held
+    assert s.target(KILL, "big").err == 0
+    r = [e for e in s.events if e[0] == REPLY and e[1] == number]
+    assert len(r) == 1 and Reply(r[0][2], []).err == errno.ECANCELED
+    assert wait_for(lambda: os.listdir(STATE + "/layers") == []), os.listdir(STATE + "/layers")
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+# --- deaths ---------------------------------------------------------------------------------------
+
+
+def restart(w, s):
+    os.kill(s.pid, signal.SIGKILL)
+    s.close()
+    s = w.server()
+    return s, *s.hello()
+
+
+def test_server_dies():
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    for i in range(20):
+        assert s.create(f"box{i}").err == 0
+    control = s.create("talk").fd
+    loop = "(while :; do echo x >> /tmp/beat; sleep 0.02; done) >/dev/null 2>&1 & echo started"
+    assert sh(control, loop) == (0, "started\n")
+    assert s.create("short", timeout_ms=1500).err == 0
+    assert s.target(PAUSE, "box3").err == 0
+    s, boxes, ended = restart(w, s)
+    assert len(boxes) == 22 or (len(boxes) == 21 and ended == {"short": TIMEOUT}), (boxes, ended)
+    assert boxes["box3"].state == IS_PAUSED and boxes["box4"].state == RUNNING
+    first = int(sh(boxes["talk"].fd, "wc -l < /tmp/beat")[1])
+    time.sleep(0.3)
+    assert int(sh(boxes["talk"].fd, "wc -l < /tmp/beat")[1]) > first
+    assert s.deadline(RESUME, "box3", 60000).err == 0
+    # A deadline holds while there is no server, and the next one is told.
+    assert s.create("alone", timeout_ms=150).err == 0
+    os.kill(w.process.pid, signal.SIGSTOP)  # so that no new server comes too soon
+    os.kill(s.pid, signal.SIGKILL)
+    time.sleep(0.3)
+    os.kill(w.process.pid, signal.SIGCONT)
+    s.close()
+    s = w.server()
+    boxes, ended = s.hello()
+    assert "alone" not in boxes and ended["alone"] == TIMEOUT, ended
+    # SIGHUP: another server, the same boxes.
+    old = s.pid
+    w.process.send_signal(signal.SIGHUP)
+    s.close()
+    s = w.server()
+    boxes, _ = s.hello()
+    assert s.pid != old and "talk" in boxes and sh(boxes["talk"].fd, "echo hi") == (0, "hi\n")
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_server_dies_waiting():
+    """A server that dies while it waits: what it asked for does not linger."""
+    w = warden()
+    s = w.server()
+    s.hello()
+    for i in range(30):
+        s.send(CREATE, create_payload(f"w{i}"))
+    s, boxes, ended = restart(w, s)
+    assert wait_for(lambda: len(agents(w.process.pid)) == len(boxes)), (agents(w.process.pid), boxes)
+    for id in boxes:
+        assert s.target(KILL, id).err == 0
+    assert wait_for(lambda: not agents(w.process.pid))
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_warden_dies():
+    need(FREEZER, "freezer")
+    w = warden(pool=2)
+    s = w.server()
+    s.hello()
+    for i in range(10):
+        r = s.create(f"box{i}")
+        assert r.err == 0 and sh(r.fd, "true")[0] == 0
+    assert s.target(PAUSE, "box1").err == 0
+    control = s.create("big").fd
+    assert sh(control, "head -c 500M /dev/zero > /home/user/f")[0] == 0
+    s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapk"))
+    assert wait_for(lambda: os.path.exists(STATE + "/layers/snapk.tmp"))
+    # Even a server that wants to live on and holds every control socket.
+    assert s.order("outlive") == "0\n"
+    pids = agents(w.process.pid)
+    mounts = len(open("/proc/self/mountinfo").readlines())
+    assert len(pids) >= 11
+    w.kill()
+    assert wait_for(lambda: not any(map(alive, pids)), 10), [what_is(p) for p in pids if alive(p)]
+    os.kill(s.pid, signal.SIGKILL)
+    w = warden()
+    s = w.server()
+    assert s.hello()[0] == {}
+    assert wait_for(lambda: os.listdir(STATE + "/layers") == []), os.listdir(STATE + "/layers")
+    assert stale_boxes() == [] and len(open("/proc/self/mountinfo").readlines()) <= mounts
+    assert w.stop() == 0
+
+
+def random_requests(s, rng, until):
+    """Asks for this and that without waiting for answers; the boxes that were asked for."""
+    live, asked, n = set(), set(), 0
+    s.sock.setblocking(False)
+    while time.monotonic() < until:
+        try:
+            what = rng.choice("cccckkpprssd")
+            n += 1
+            some = rng.choice(sorted(live)) if live else "none"
+            if what == "c" and len(live) < 12:
+                s.send(CREATE, create_payload(f"r{n}", flags=rng.choice((0, ROOT_FLAG))))
+                live.add(f"r{n}")
+                asked.add(f"r{n}")
+            elif what == "k":
+                s.send(KILL, struct.pack("<32s", c_id(some)))
+                live.discard(some)
+            elif what == "p":
+                s.send(PAUSE, struct.pack("<32s", c_id(some)))
+            elif what == "r":
+                s.send(RESUME, struct.pack("<32sQ", c_id(some), 60000))
+            elif what == "s":
+                s.send(SNAPSHOT, struct.pack("<32s32s", c_id(some), f"l{n}".encode()))
+            elif what == "d":
+                s.send(DEADLINE, struct.pack("<32sQ", c_id(some), 60000))
+            time.sleep(rng.random() * 0.004)
+            while True:
+                for fd in s.recv()[3]:
+                    os.close(fd)
+        except BlockingIOError:
+            pass
+    s.sock.settimeout(20)
+    return asked
+
+
+def test_random_kills():
+    rng = random.Random(7)
+    for i in range(KILLS):
+        w = warden(pool=2)
+        s = w.server()
+        s.hello()
+        asked = random_requests(s, rng, time.monotonic() + rng.random() * 0.3)
+        pids = agents(w.process.pid)
+        victim = rng.choice(("warden", "server", "agent"))
+        if victim == "agent" and pids:
+            try:
+                os.kill(rng.choice(pids), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            assert s.create("after").err == 0, i
+        if victim == "server":
+            s, boxes, _ = restart(w, s)
+            assert set(boxes) <= asked, (i, boxes, asked)
+            assert s.create("after").err == 0, i
+        if victim == "warden":
+            w.kill()
+            assert wait_for(lambda: not any(map(alive, pids)), 10), (i, [what_is(p) for p in pids if alive(p)])
+        else:
+            assert w.stop() == 0, i
+        s.close()
+    w = warden()
+    s = w.server()
+    s.hello()
+    layers = STATE + "/layers"
+    assert wait_for(lambda: all(re.fullmatch("l[0-9]+", name) for name in os.listdir(layers))), os.listdir(layers)
+    assert stale_boxes() == []
+    assert w.stop() == 0
+
+
+def test_second_service():
+    w = warden()
+    w.server().hello()
+    second = subprocess.run([GLOVEBOX, "serve", "--listen", "127.0.0.1:0", "--state", STATE, "--server", STUB,
+                             "--client", "/bin/true"], capture_output=True, text=True, timeout=30)
+    assert second.returncode == 1 and "running already" in second.stderr, second
+    assert w.stop() == 0
+
+
+def test_refused():
+    """A server that says that it will not run like this is not started again."""
+    w = warden()
+    s = w.server()
+    s.conn.send(b"refuse")
+    assert w.process.wait(10) == 1
+    # One that does not start at all neither.
+    r = subprocess.run([GLOVEBOX, "serve", "--listen", "127.0.0.1:0", "--state", STATE, "--server", "/bin/false",
+                        "--client", "/bin/true"], capture_output=True, text=True, timeout=30)
+    assert r.returncode == 1 and "did not start" in r.stderr, r
+
+
+def test_notify():
+    path = TMP + "/notify"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    listener.bind(path)
+    listener.settimeout(10)
+    w = Warden(GLOVEBOX, STUB, STATE, env={**os.environ, "NOTIFY_SOCKET": path}, stderr=LOG)
+    s = w.server()
+    s.hello()
+    assert listener.recv(100) == b"READY=1"
+    assert w.stop() == 0 and listener.recv(100) == b"STOPPING=1"
+
+
+# --- a server that was taken over (AP-18) ----------------------------------------------------------
+
+
+def test_what_it_is():
+    w = warden()
+    s = w.server()
+    s.hello()
+    open(STATE + "/local.key", "w").close()
+    os.chmod(STATE + "/local.key", 0o600)
+    told = dict(line.split(":\t", 1) for line in s.order("probe " + STATE).splitlines())
+    assert set(told["Uid"].split()) == {told["Uid"].split()[0]} and told["Uid"].split()[0] != "0", told
+    assert told["Groups"].strip() == "" and told["NoNewPrivs"] == "1", told
+    for set_name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(told[set_name], 16) == 0, told
+    assert told["Fds"] == "7", told  # 0 to 5, and the one to this test
+    for what in ("layers", "make", "key", "list", "escape", "run", "mem", "environ", "fds", "ptrace", "kill",
+                 "root", "mount", "memory", "cgroup"):
+        assert int(told[what]) in (errno.EACCES, errno.EPERM, errno.ENOENT), (what, told)
+    assert told["db"] == "0", told
+    os.unlink(STATE + "/db/stub")
+    assert s.target(USAGE, "none").err == errno.ENOENT, "the warden goes on"
+    assert w.stop() == 0
+
+
+def test_limits_hold():
+    w = warden("--limits-sandboxes", "3", "--limits-memory", "1G", "--limits-disk", "3G", "--limits-files",
+               "300000", "--limits-pids", "600", "--limits-cpus", "3")
+    s = w.server()
+    s.hello()
+    for wish in ({"memory": 1024 * MIB + 1}, {"memory": 0}, {"memory": 1 << 63}, {"disk": 3072 * MIB + 1},
+                 {"disk": 0}, {"files": 0}, {"files": 300001}, {"pids": 601}, {"cpu": 3001}, {"cpu": 0}, {"template": 0}, {"template": 3}, {"flags": 4},
+                 {"timeout_ms": 1 << 63}):
+        r = s.create("bad", **wish)
+        assert r.err == errno.EINVAL and r.fd is None, (wish, r.err)
+    for i in range(3):
+        assert s.create(f"b{i}", pids=100).err == 0
+    for i in range(2000):
+        s.send(CREATE, create_payload(f"over{i}"), request=10_000 + i)
+        if i % 50 == 49:
+            for _ in range(50):
+                type, number, data, fds = s.recv()
+                assert type == REPLY and Reply(data, fds).err == errno.EUSERS
+    assert len(agents(w.process.pid)) == 3
+    w.stop()
+    w = warden("--sandbox-root", "false")
+    s = w.server()
+    s.hello()
+    assert s.create("r", flags=ROOT_FLAG).err == errno.EINVAL
+    w.stop()
+
+
+def hostile_messages():
+    good = create_payload("h")
+    target = lambda id: struct.pack("<32s", id)
+    head = lambda type, n, request=1: struct.pack("<IIQ", type, n, request)
+    message = lambda type, payload: head(type, 16 + len(payload)) + payload
+    rng = random.Random(3)
+    yield "empty head", b"\0"
+    yield "half a head", b"\1\0\0\0"
+    yield "unknown type", message(10, b"")
+    yield "type of the other direction", message(ENDED, bytes(168))
+    yield "short", message(CREATE, good[:-1])
+    yield "long", message(CREATE, good + b"\0")
+    yield "length that lies", head(CREATE, 16) + good
+    yield "huge", bytes(60000)
+    yield "no hello twice", message(HELLO, struct.pack("<II", 1, 0))
+    yield "unended id", message(KILL, b"a" * 32)
+    yield "empty id", message(KILL, target(b""))
+    yield "id with a path", message(KILL, target(b"../../etc"))
+    yield "id with more behind its end", message(KILL, b"abc\0def" + bytes(25))
+    yield "id in capitals", message(KILL, target(b"ABC"))
+    yield "layer with a path", message(CREATE, create_payload("h", layers=[b"../db"]))
+    yield "layer with a slash", message(DROP_LAYER, target(b"a/b"))
+    yield "layer .tmp", message(DROP_LAYER, target(b"a.tmp"))
+    yield "nine layers", message(CREATE, create_payload("h", n_layers=9))
+    yield "4 billion layers", message(CREATE, create_payload("h", n_layers=0xffffffff))
+    yield "layer that is not counted", message(CREATE, create_payload("h", layers=["a"], n_layers=0))
+    yield "reserved field", message(CREATE, good[:84] + b"\1" + good[85:])
+    for i in range(20):
+        yield f"random {i}", rng.randbytes(rng.randrange(1, 400))
+    for i in range(20):
+        n = rng.randrange(0, 400)
+        yield f"random of type {i % 10}", message(i % 10, rng.randbytes(n))
+
+
+def test_hostile_messages():
+    for what, data in hostile_messages():
+        w = warden()
+        s = w.server()
+        s.hello()
+        control = s.create("keep").fd
+        s.send_raw(data)
+        assert s.gone(), f"{what}: the server lives on"
+        s = w.server()
+        boxes, _ = s.hello()
+        assert list(boxes) == ["keep"], (what, boxes)
+        assert sh(control, "echo hi") == (0, "hi\n"), what
+        assert w.stop() == 0, what
+    assert stale_boxes() == []
+
+
+def test_hostile_descriptors():
+    w = warden()
+    s = w.server()
+    s.hello()
+    before = n_fds(w.process.pid)
+    s.send(USAGE, struct.pack("<32s", b"keep"), fds=[0, 1])
+    assert s.gone(), "it took descriptors"
+    s = w.server()
+    s.hello()
+    assert n_fds(w.process.pid) <= before
+    # Something else before the greeting, or the greeting twice.
+    s.send(HELLO, struct.pack("<II", 1, 0))
+    assert s.gone()
+    s = w.server()
+    s.send(USAGE, struct.pack("<32s", b"keep"))
+    assert s.gone()
+    assert w.stop() == 0
+
+
+def test_reads_nothing():
+    """A server that sends and never reads does not hold up the warden, nor fill it."""
+    w = warden()
+    s = w.server()
+    s.hello()
+    s.create("short", timeout_ms=800)
+    s.sock.setblocking(False)
+    sent = 0
+    try:
+        for i in range(100000):
+            s.send(USAGE, struct.pack("<32s", b"short"))
+            sent += 1
+    except BlockingIOError:
+        pass
+    rss = rss_kib(w.process.pid)
+    assert wait_for(lambda: agents(w.process.pid) == [], 5), "the deadline did not hold"
+    assert rss < 64 * 1024, rss
+    s.sock.setblocking(True)
+    s.sock.settimeout(5)
+    replies = 0
+    while replies < sent:
+        replies += s.recv()[0] == REPLY
+    assert w.stop() == 0
+
+
+# --- leaks ----------------------------------------------------------------------------------------
+
+
+def test_cycles():
+    w = warden(pool=2)
+    s = w.server()
+    s.hello()
+
+    def cycle(i):
+        r = s.create(f"c{i}", flags=ROOT_FLAG if i % 2 else 0)
+        assert r.err == 0, (i, r.err, r.where, r.msg)
+        if i % 50 == 0:
+            assert sh(r.fd, "echo hi") == (0, "hi\n")
+        os.close(r.fd)
+        assert s.target(KILL, f"c{i}").err == 0
+
+    for i in range(100):
+        cycle(i)
+    time.sleep(0.5)
+    fds, rss = n_fds(w.process.pid), rss_kib(w.process.pid)
+    mounts = len(open(f"/proc/{w.process.pid}/mountinfo").readlines())
+    for i in range(CYCLES):
+        cycle(100 + i)
+    assert wait_for(lambda: len(agents(w.process.pid)) == 2), agents(w.process.pid)
+    time.sleep(0.5)
+    after_fds, after_rss = n_fds(w.process.pid), rss_kib(w.process.pid)
+    print(f"# descriptors {fds} -> {after_fds}, memory {rss} -> {after_rss} KiB")
+    assert after_fds <= fds + 12 and after_rss <= rss + 512
+    assert len(open(f"/proc/{w.process.pid}/mountinfo").readlines()) == mounts
+    children = open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()
+    assert len(children) == 3, children  # the stub and two boxes
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+def main():
+    if os.geteuid() != 0:
+        print("1..0 # SKIP needs root")
+        return 0
+    tests = [(n[5:], f) for n, f in globals().items() if n.startswith("test_") and ONLY in n]
+    failed = 0
+    print(f"1..{len(tests)}", flush=True)
+    for number, (name, test) in enumerate(tests, 1):
+        began = time.monotonic()
+        try:
+            subprocess.run(["rm", "-rf", STATE], check=True)
+            test()
+            print(f"ok {number} - {name.replace('_', ' ')} # {time.monotonic() - began:.1f} s", flush=True)
+        except Skip as skip:
+            print(f"ok {number} - {name} # SKIP {skip}", flush=True)
+        except BaseException:
+            failed += 1
+            print(f"not ok {number} - {name.replace('_', ' ')}")
+            for line in traceback.format_exc().splitlines():
+                print("# " + line)
+            for w in Warden.all[-1:]:
+                print("# warden:", w.process.poll(), what_is(w.process.pid))
+            print("# log: " + " / ".join(open(LOG).read().splitlines()[-int(os.environ.get("WARDEN_LOG", "3")):]) if os.path.exists(LOG) else "# no log",
+                  flush=True)
+        finally:
+            for w in Warden.all:
+                if w.process.poll() is None:
+                    w.kill()
+            Warden.all.clear()
+    subprocess.run(["rm", "-rf", TMP], check=True)
+    return failed > 0
+
+
+sys.exit(main())
