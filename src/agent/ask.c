@@ -58,13 +58,15 @@ void ask_attach(const struct wire_process *q, int sock)
 	fd_close(sock);
 }
 
-void ask_input(const struct wire_process *q, int sock)
+void ask_input(const struct wire_input *q, int sock)
 {
 	struct command *c = command_find(q->pid);
 	int r = 0;
 
 	if (!c || c->state != COMMAND_RUNNING)
 		r = -ESRCH;
+	else if (q->kind != WIRE_INPUT_ANY && c->pty != (q->kind == WIRE_INPUT_PTY))
+		r = -ENOTTY;
 	else if (c->in_fd < 0 || c->close_input)
 		r = -EPIPE;
 	if (r == 0 && fcntl(sock, F_SETFL, O_NONBLOCK) < 0)

@@ -26,11 +26,11 @@ struct command *command_at(size_t i)
 
 static void close_pipes(struct command *c)
 {
+	writers_drop(c); /* while it can still be seen whether anything of theirs is left */
 	fd_closep(&c->in_fd);
 	fd_closep(&c->out_fd);
 	fd_closep(&c->err_fd);
 	freep(&c->in_data);
-	writers_drop(c);
 }
 
 void command_free(struct command *c)

@@ -106,7 +106,7 @@ void input_close(struct command *c); /* once what waits has been written */
 
 /* ask.c: requests about commands. sock is theirs from then on, and they answer on it. */
 void ask_attach(const struct wire_process *q, int sock);
-void ask_input(const struct wire_process *q, int sock);
+void ask_input(const struct wire_input *q, int sock);
 void ask_tell(const struct wire_tell *q, int sock);
 void ask_list(int sock);
 void listers_watch(void);

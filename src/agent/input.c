@@ -51,11 +51,37 @@ static void writer_fail(struct writer *w, int err)
 	writer_free(w);
 }
 
+/* All of it has been written, or we would not have read on. */
+static void writer_end(struct writer *w)
+{
+	if (w->own)
+		input_close(w->command);
+	else
+		(void)!wire_send(w->sock, WIRE_DONE, NULL, 0);
+	writer_free(w);
+}
+
+/* Is its end all that it still had to say? Then everything it sent was written before the command ended. */
+static bool writer_is_through(const struct writer *w)
+{
+	static struct wire_frame f;
+
+	return !w->own && !w->command->in_data && wire_recv(w->sock, &f, WIRE_ON_TO_OP) == 1 &&
+	       f.head.type == WIRE_IN_END;
+}
+
 void writers_drop(struct command *c)
 {
-	for (size_t i = n_writers; i-- > 0;)
-		if (writers[i].used && writers[i].command == c)
-			writer_fail(&writers[i], EPIPE);
+	for (size_t i = n_writers; i-- > 0;) {
+		struct writer *w = &writers[i];
+
+		if (!w->used || w->command != c)
+			continue;
+		if (writer_is_through(w))
+			writer_end(w);
+		else
+			writer_fail(w, EPIPE);
+	}
 }
 
 void writers_orphan(struct command *c)
@@ -139,16 +165,6 @@ void input_watch(struct command *c)
 {
 	if (c->in_data)
 		loop_watch(c->in_fd, POLLOUT, input_ready, c);
-}
-
-/* All of it has been written, or we would not have read on. */
-static void writer_end(struct writer *w)
-{
-	if (w->own)
-		input_close(w->command);
-	else
-		(void)!wire_send(w->sock, WIRE_DONE, NULL, 0);
-	writer_free(w);
 }
 
 /* Nonsense on the socket that started the command: it is not wanted any more, as if it had hung up. */

@@ -116,7 +116,7 @@ static void control_ready(void *object, short events)
 		ask_attach((const struct wire_process *)f.data, fds[0]);
 		break;
 	case WIRE_INPUT:
-		ask_input((const struct wire_process *)f.data, fds[0]);
+		ask_input((const struct wire_input *)f.data, fds[0]);
 		break;
 	case WIRE_TELL:
 		ask_tell((const struct wire_tell *)f.data, fds[0]);

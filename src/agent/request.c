@@ -17,7 +17,28 @@ static int add_string(struct request *q, char **list, size_t *n, size_t max, con
 		return -ENOMEM;
 	memcpy(text, data, len);
 	text[len] = '\0';
+	q->last = &list[*n];
 	list[(*n)++] = text;
+	return 0;
+}
+
+/* What is too long for one frame comes in several. */
+static int add_more(struct request *q, const void *data, size_t len)
+{
+	size_t before = q->last ? strlen(*q->last) : 0;
+	char *text;
+
+	if (!q->last || memchr(data, '\0', len))
+		return -EINVAL;
+	q->bytes += len;
+	if (q->bytes > REQUEST_BYTES_MAX)
+		return -E2BIG;
+	text = realloc(*q->last, before + len + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text + before, data, len);
+	text[before + len] = '\0';
+	*q->last = text;
 	return 0;
 }
 
@@ -52,6 +73,8 @@ static int on_frame(struct request *q, const struct wire_frame *f)
 		return add_string(q, q->args, &q->n_args, REQUEST_ARGS_MAX, f->data, len);
 	case WIRE_ENV:
 		return add_env(q, f->data, len);
+	case WIRE_MORE:
+		return add_more(q, f->data, len);
 	case WIRE_LABEL:
 		return q->label_fd < 0 ? 0 : wire_send(q->label_fd, WIRE_LABEL, f->data, len);
 	default:

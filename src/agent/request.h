@@ -16,6 +16,7 @@ struct request {
 	char *envs[REQUEST_ENVS_MAX + REQUEST_DEFAULTS_MAX + 1];
 	size_t n_args;
 	size_t n_envs;
+	char **last; /* the argument or variable that MORE goes on with */
 	uint64_t bytes;
 	int label_fd; /* a LABEL is passed on to here as it comes, or dropped (-EBADF) */
 };

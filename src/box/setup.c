@@ -10,7 +10,7 @@
 
 static int step_go(struct setup_state *s)
 {
-	size_t n_fds = SETUP_LAYERS_MAX;
+	size_t n_fds = ARRAY_SIZE(s->layer_fd);
 	struct setup_go go;
 	ssize_t n = sock_recv(s->sock, &go, sizeof(go), s->layer_fd, &n_fds);
 

@@ -233,7 +233,7 @@ static int use_language(const struct args *a, struct run_request *q, char ***ret
 				"%s is not installed on this machine; see 'glovebox languages'",
 				l.title);
 	q->code_file = l.file ? strdup(l.file) : NULL;
-	q->language = strdup(l.name);
+	q->language = l.name ? strdup(l.name) : NULL;
 	if (!q->code_file || !q->language)
 		return -ENOMEM;
 	q->run.limits = run_step_limits(&a->given, &l.run_limits);

@@ -4,7 +4,7 @@
  * which speaks HTTP. From another pipe come its answers, one JSON object per line: output as it is printed, at the
  * end the result. Two pipes and one poll loop; nothing is believed before it has been parsed.
  */
-#include "cli/run_service.h"
+#include "cli/run_service_priv.h"
 
 #include "service/program.h"
 
@@ -12,14 +12,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sodium.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define BODY_MAX ((size_t)700 << 10) /* what the service takes, less what base64 and JSON add */
 #define LINE_MAX_BYTES ((size_t)128 << 20)
 
 /* --- may it go there? -------------------------------------------------------------------------------------- */
@@ -87,218 +85,11 @@ int run_service_possible(const struct run_request *q, struct fail *fail)
 					   "--in of a directory works only with --local");
 		bytes += (uint64_t)size;
 	}
-	if (bytes > BODY_MAX)
+	if (bytes > RUN_SERVICE_BODY_MAX)
 		return fail_set(fail, EFBIG, "service",
 				"code and inputs of more than %zu KiB work only with --local",
-				BODY_MAX >> 10);
+				RUN_SERVICE_BODY_MAX >> 10);
 	return 0;
-}
-
-/* --- the request -------------------------------------------------------------------------------------------- */
-
-/* What a descriptor has, as base64. */
-static json_t *contents(int fd)
-{
-	_cleanup_(buf_done) struct buf data = BUF_INIT(BODY_MAX);
-	_cleanup_(freep) char *text = NULL;
-	size_t size;
-
-	if (buf_read_fd(&data, fd) < 0)
-		return NULL;
-	size = sodium_base64_encoded_len(data.len, sodium_base64_VARIANT_ORIGINAL);
-	text = malloc(size);
-	if (!text)
-		return NULL;
-	(void)sodium_bin2base64(text, size, data.data ? data.data : (const unsigned char *)"",
-				data.len, sodium_base64_VARIANT_ORIGINAL);
-	return json_string(text);
-}
-
-static void set_limit(json_t *o, const char *name, uint64_t value, uint64_t per_unit)
-{
-	if (value)
-		(void)json_object_set_new(o, name, json_integer((json_int_t)(value / per_unit)));
-}
-
-static json_t *limits(const struct run_limits *given)
-{
-	json_t *o = json_object();
-
-	set_limit(o, "timeout_ms", given->timeout_us, 1000);
-	set_limit(o, "cpu_time_ms", given->cpu_time_us, 1000);
-	set_limit(o, "memory_bytes", given->memory_bytes, 1);
-	set_limit(o, "disk_bytes", given->disk_bytes, 1);
-	set_limit(o, "files", given->files, 1);
-	set_limit(o, "output_bytes", given->output_bytes, 1);
-	set_limit(o, "pids", given->pids, 1);
-	if (given->cpu_milli)
-		(void)json_object_set_new(o, "cpus", json_real(given->cpu_milli / 1000.0));
-	return o;
-}
-
-static json_t *variables(char *const *env)
-{
-	json_t *o = json_object();
-
-	for (; env && *env; env++) {
-		const char *equals = strchr(*env, '=');
-		_cleanup_(freep) char *name = strndup(*env, (size_t)(equals - *env));
-
-		if (name)
-			(void)json_object_set_new(o, name, json_string(equals + 1));
-	}
-	return o;
-}
-
-static char *request_text(const struct run_request *q)
-{
-	json_t *o = json_object(), *files = json_array();
-	char *text;
-
-	if (q->code) {
-		(void)json_object_set_new(o, "language", json_string(q->language));
-		(void)json_object_set_new(o, "code", json_stringn(q->code, q->code_len));
-	} else {
-		json_t *words = json_array();
-
-		for (char **word = q->run.argv; *word; word++)
-			(void)json_array_append_new(words, json_string(*word));
-		(void)json_object_set_new(o, "command", words);
-	}
-	for (size_t i = 0; i < q->n_inputs; i++)
-		(void)json_array_append_new(files,
-					    json_pack("{ss so*}", "path", q->inputs[i].dest,
-						      "content_base64", contents(q->inputs[i].fd)));
-	(void)json_object_set_new(o, "files", files);
-	if (q->stdin_fd >= 0)
-		(void)json_object_set_new(o, "stdin_base64", contents(q->stdin_fd));
-	(void)json_object_set_new(o, "template", json_string(q->template_name));
-	(void)json_object_set_new(o, "limits", limits(&q->given));
-	(void)json_object_set_new(o, "env", variables(q->given_env));
-	(void)json_object_set_new(o, "outputs", json_boolean(q->out_dir != NULL));
-	text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
-	return text;
-}
-
-/* --- the answers -------------------------------------------------------------------------------------------- */
-
-static unsigned char *decode(const json_t *text, size_t *ret_len)
-{
-	size_t size = json_string_length(text) + 1;
-	unsigned char *data = malloc(size);
-
-	if (data && sodium_base642bin(data, size, json_string_value(text), size - 1, NULL, ret_len,
-				      NULL, sodium_base64_VARIANT_ORIGINAL) < 0) {
-		free(data);
-		return NULL;
-	}
-	return data;
-}
-
-static uint64_t count_of(const json_t *o, const char *name)
-{
-	double v = json_number_value(json_object_get(o, name));
-
-	return v > 0 && v < 9e18 ? (uint64_t)v : 0;
-}
-
-static void take_usage(const json_t *o, struct run_usage *u)
-{
-	u->wall_us = (uint64_t)(json_number_value(json_object_get(o, "wall_ms")) * 1000);
-	u->cpu_user_us = (uint64_t)(json_number_value(json_object_get(o, "cpu_user_ms")) * 1000);
-	u->cpu_system_us =
-		(uint64_t)(json_number_value(json_object_get(o, "cpu_system_ms")) * 1000);
-	u->memory_peak = count_of(o, "memory_peak_bytes");
-	u->processes_peak = count_of(o, "processes_peak");
-	u->read_bytes = count_of(o, "read_bytes");
-	u->written_bytes = count_of(o, "written_bytes");
-}
-
-/* One file of the results, below a descriptor; its path's components are hostile until they were looked at. */
-static int save_output(int dir_fd, const char *path, const unsigned char *data, size_t len)
-{
-	_cleanup_(fd_closep) int at = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
-	_cleanup_(fd_closep) int fd = -EBADF;
-	const char *slash;
-
-	while ((slash = strchr(path, '/'))) {
-		char name[256];
-		int next;
-
-		if ((size_t)(slash - path) >= sizeof(name))
-			return -ENAMETOOLONG;
-		(void)snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path);
-		if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-			return -EPROTO;
-		if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (next < 0)
-			return -errno;
-		fd_close(at);
-		at = next;
-		path = slash + 1;
-	}
-	if (!*path || !strcmp(path, ".") || !strcmp(path, ".."))
-		return -EPROTO;
-	fd = openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	return write(fd, data, len) == (ssize_t)len ? 0 : -EIO;
-}
-
-static int take_outputs(const struct run_request *q, const json_t *list, struct run_result *r)
-{
-	_cleanup_(fd_closep) int dir_fd = open(q->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t i;
-	json_t *o;
-
-	r->outputs = calloc(json_array_size(list) + 1, sizeof(*r->outputs));
-	if (dir_fd < 0 || !r->outputs)
-		return -EIO;
-	json_array_foreach(list, i, o) {
-		const char *path = json_string_value(json_object_get(o, "path"));
-		size_t len = 0;
-		_cleanup_(freep) unsigned char *data =
-			decode(json_object_get(o, "content_base64"), &len);
-		int e = path && data ? save_output(dir_fd, path, data, len) : -EPROTO;
-
-		if (e < 0)
-			return e;
-		r->outputs[r->n_outputs].path = strdup(path);
-		if (!r->outputs[r->n_outputs].path)
-			return -ENOMEM;
-		r->outputs[r->n_outputs].size = len;
-		(void)crypto_hash_sha256(r->outputs[r->n_outputs].sha256, data, len);
-		r->n_outputs++;
-	}
-	return 0;
-}
-
-static int take_result(const struct run_request *q, json_t *o, struct run_result *r)
-{
-	static const char *const steps[] = { "setup", "compile", "run" };
-	const char *status = json_string_value(json_object_get(o, "status"));
-	const char *step = json_string_value(json_object_get(o, "step"));
-	const char *message = json_string_value(json_object_get(o, "message"));
-	const json_t *exit_code = json_object_get(o, "exit_code"),
-		     *sig = json_object_get(o, "signal");
-
-	if (!status || run_status_parse(status, &r->status) < 0)
-		return -EPROTO;
-	for (size_t i = 0; step && i < ARRAY_SIZE(steps); i++)
-		if (!strcmp(step, steps[i]))
-			r->step = steps[i];
-	(void)snprintf(r->message, sizeof(r->message), "%s", message ? message : "");
-	r->exit_code = json_is_integer(exit_code) ? (int)(json_integer_value(exit_code) & 0xff) :
-						    -1;
-	r->signal = json_is_integer(sig) ? (int)(json_integer_value(sig) & 0x7f) : 0;
-	r->truncated = json_is_true(json_object_get(o, "truncated"));
-	r->setup_us = (uint64_t)(json_number_value(json_object_get(o, "setup_ms")) * 1000);
-	take_usage(json_object_get(o, "usage"), &r->usage);
-	r->service = json_incref(o);
-	return q->out_dir ? take_outputs(q, json_object_get(o, "outputs"), r) : 0;
 }
 
 struct conversation {
@@ -321,7 +112,7 @@ static int on_line(struct conversation *c, const char *text, size_t len)
 		part = json_object_get(o, is_err ? "stderr_base64" : "stdout_base64");
 		if (!part)
 			continue;
-		data = decode(part, &n);
+		data = run_service_decode(part, &n);
 		r = data ? run_emit(c->request, c->result, is_err, data, n) : -EPROTO;
 		if (r == -EPIPE)
 			c->result->cancelled_by = SIGPIPE;
@@ -331,7 +122,7 @@ static int on_line(struct conversation *c, const char *text, size_t len)
 		r = fail_set(&c->fail, EPROTO, "service", "%.200s", json_string_value(part));
 	part = json_object_get(o, "result");
 	if (r == 0 && part) {
-		r = take_result(c->request, part, c->result);
+		r = run_service_result(c->request, part, c->result);
 		c->has_result = r == 0;
 	}
 	json_decref(o);
@@ -442,7 +233,7 @@ static int run_through_client(struct conversation *c, const char *text)
 int run_in_service(const struct run_request *q, struct run_result *r)
 {
 	struct conversation c = { .request = q, .result = r, .line = BUF_INIT(LINE_MAX_BYTES) };
-	_cleanup_(freep) char *text = request_text(q);
+	_cleanup_(freep) char *text = run_service_request(q);
 	int e = text ? run_through_client(&c, text) : -ENOMEM;
 
 	r->exit_code = c.has_result ? r->exit_code : -1;

@@ -216,7 +216,7 @@ static int send_dir(struct transfer *t, int dir_fd, const char *path, unsigned d
 		fd_close(copy);
 		r = fail_set(fail, errno, "cp", "cannot read a directory: %s", strerror(errno));
 	}
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && dir && (entry = readdir(dir))) {
 		char sub[4096];
 
 		if (!name_ok(entry->d_name))

@@ -58,7 +58,7 @@ int table_print(struct table *t)
 
 	while (t->columns[n])
 		n++;
-	for (size_t row = 0; row <= t->n_cells / n; row++) {
+	for (size_t row = 0; n > 0 && row <= t->n_cells / n; row++) {
 		for (size_t c = 0; c < n; c++) {
 			int width = (int)strlen(t->columns[c]);
 

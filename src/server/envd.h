@@ -36,6 +36,8 @@ void talk_freep(struct talk **t);
 _must_check_ int talk_open(struct talk *t, enum wire_type type, const void *data, size_t len);
 _must_check_ int talk_send(struct talk *t, enum wire_type type, const void *data, size_t len);
 _must_check_ int talk_text(struct talk *t, enum wire_type type, const char *text);
+/* An ARG or ENV of any length: what does not fit follows as MORE. */
+_must_check_ int talk_string(struct talk *t, enum wire_type type, const char *text, size_t len);
 _must_check_ int talk_recv(struct talk *t);
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
@@ -73,15 +75,13 @@ struct envd_selector {
 	const char *tag; /* by tag */
 };
 
-enum envd_input_kind { ENVD_INPUT_NONE, ENVD_INPUT_STDIN, ENVD_INPUT_PTY };
-
 /* envd_decode.c: pure */
 _must_check_ int envd_decode_start(const json_t *message, struct envd_start *ret,
 				   struct rpc_error *e);
 _must_check_ int envd_decode_selector(const json_t *message, struct envd_selector *ret,
 				      struct rpc_error *e);
-_must_check_ int envd_decode_input(const json_t *message, unsigned char **ret, size_t *ret_len,
-				   struct rpc_error *e);
+_must_check_ int envd_decode_input(const json_t *message, enum wire_input_kind *ret_kind,
+				   unsigned char **ret, size_t *ret_len, struct rpc_error *e);
 _must_check_ int envd_decode_signal(const json_t *message, uint32_t *ret, struct rpc_error *e);
 
 /* envd_event.c: pure. What clients are told of a command. */
@@ -177,9 +177,6 @@ struct envd_watch {
 _must_check_ int envd_watch_open(struct talk *t, const json_t *message, struct rpc_error *e);
 /* The next event: 1. -EAGAIN when there is none now, -EOVERFLOW when some were lost, or as talk_recv(). */
 _must_check_ int envd_watch_next(struct envd_watch *w, json_t **ret);
-/* An event as clients see it; NULL: no memory. */
-json_t *envd_change_json(uint32_t what, const char *name, size_t name_len,
-			 const struct envd_entry *entry);
 
 /* --- plain HTTP -------------------------------------------------------------------------------------- */
 

@@ -4,9 +4,10 @@
 
 #include <signal.h>
 
-#define ARGS_MAX 4000    /* the agent takes 4096, the command's own name among them */
-#define ENVS_MAX 900     /* and 1024 variables, the service's own among them */
-#define STRING_MAX 65000 /* of an argument, or of a variable with its name */
+#define ARGS_MAX 4000 /* the agent takes 4096, the command's own name among them */
+#define ENVS_MAX 900  /* and 1024 variables, the service's own among them */
+#define STRING_MAX                                                                                 \
+	131071 /* of an argument, or of a variable with its name: the kernel's own limit */
 
 static int check_args(const json_t *process, const json_t **ret, struct rpc_error *e)
 {
@@ -106,16 +107,16 @@ int envd_decode_selector(const json_t *message, struct envd_selector *ret, struc
 	return 0;
 }
 
-int envd_decode_input(const json_t *message, unsigned char **ret, size_t *ret_len,
-		      struct rpc_error *e)
+int envd_decode_input(const json_t *message, enum wire_input_kind *ret_kind, unsigned char **ret,
+		      size_t *ret_len, struct rpc_error *e)
 {
 	const json_t *input = NULL;
 	int r = rpc_object(message, "input", &input, e);
 
 	if (r < 0)
 		return r;
-	/* To the agent a terminal's input and a pipe's are the same. */
-	return rpc_bytes(input, rpc_member(input, "pty") ? "pty" : "stdin", ret, ret_len, e);
+	*ret_kind = rpc_member(input, "pty") ? WIRE_INPUT_PTY : WIRE_INPUT_PIPE;
+	return rpc_bytes(input, *ret_kind == WIRE_INPUT_PTY ? "pty" : "stdin", ret, ret_len, e);
 }
 
 int envd_decode_signal(const json_t *message, uint32_t *ret, struct rpc_error *e)

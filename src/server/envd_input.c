@@ -31,7 +31,7 @@ int envd_input_begin(struct request *r)
 
 static int start_input(struct request *r, struct input *in, const json_t *start)
 {
-	struct wire_process request = { 0 };
+	struct wire_input request = { 0 }; /* the kind is not known yet: any */
 	int n;
 
 	if (in->pid)
@@ -49,12 +49,13 @@ static int start_input(struct request *r, struct input *in, const json_t *start)
 static int pass_input(struct input *in, const json_t *data)
 {
 	_cleanup_(freep) unsigned char *bytes = NULL;
+	enum wire_input_kind kind;
 	size_t len;
 	int n;
 
 	if (!in->pid)
 		return rpc_fail(&in->error, RPC_INVALID_ARGUMENT, "start: must come first");
-	n = envd_decode_input(data, &bytes, &len, &in->error);
+	n = envd_decode_input(data, &kind, &bytes, &len, &in->error);
 	for (size_t at = 0; n == 0 && at < len; at += MIN(len - at, WIRE_DATA_MAX))
 		n = talk_send(in->talk, WIRE_IN, bytes + at, MIN(len - at, WIRE_DATA_MAX));
 	return n;

@@ -172,6 +172,17 @@ static int call_close_stdin(struct request *r, const json_t *message, json_t **r
 	return tell(r, message, &request, e);
 }
 
+/* As E2B has it: the wrong kind of input is another error than the wrong kind of command. */
+static int finish_input(struct talk *t, uint32_t pid, struct rpc_error *e)
+{
+	int r = finish(t, pid, e);
+
+	if (r == -EREMOTEIO && e->code == RPC_UNKNOWN)
+		return rpc_fail(e, RPC_INTERNAL, "process with pid %u takes another kind of input",
+				pid);
+	return r;
+}
+
 static int send_input(struct talk *t, const unsigned char *data, size_t len)
 {
 	int r = 0;
@@ -191,18 +202,20 @@ static int call_send_input(struct request *r, const json_t *message, json_t **re
 {
 	_cleanup_(talk_freep) struct talk *t = talk_new(r);
 	_cleanup_(freep) unsigned char *data = NULL;
-	struct wire_process request = { 0 };
+	enum wire_input_kind kind = WIRE_INPUT_ANY;
+	struct wire_input request = { 0 };
 	size_t len;
-	int n = t ? envd_decode_input(message, &data, &len, e) : -ENOMEM;
+	int n = t ? envd_decode_input(message, &kind, &data, &len, e) : -ENOMEM;
 
 	(void)ret;
 	if (n == 0)
 		n = envd_select(r, message, &request.pid, e);
+	request.kind = kind;
 	if (n == 0)
 		n = talk_open(t, WIRE_INPUT, &request, sizeof(request));
 	if (n == 0)
 		n = send_input(t, data, len);
-	return n < 0 ? n : finish(t, request.pid, e);
+	return n < 0 ? n : finish_input(t, request.pid, e);
 }
 
 int envd_process_list(struct request *r)

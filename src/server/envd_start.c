@@ -7,7 +7,7 @@
 #define BOX_USER 1000         /* whom the agent's own default is; the name decides */
 #define TERMINAL_ROWS 24
 #define TERMINAL_COLS 80
-#define ENV_MAX 65536 /* NAME=VALUE: checked against smaller bounds where it came in */
+#define ENV_MAX 131072 /* NAME=VALUE: checked against smaller bounds where it came in */
 #define PATH "PATH=/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static int send_env(struct talk *t, const char *name, const char *value)
@@ -20,7 +20,7 @@ static int send_env(struct talk *t, const char *name, const char *value)
 	if (r == 0)
 		r = buf_add(&text, value, strlen(value));
 	if (r == 0)
-		r = talk_send(t, WIRE_ENV, text.data, text.len);
+		r = talk_string(t, WIRE_ENV, (const char *)text.data, text.len);
 	buf_done(&text);
 	return r;
 }
@@ -76,10 +76,11 @@ static int send_command(struct talk *t, const char *user, const struct envd_star
 	if (r == 0 && start->cwd && *start->cwd)
 		r = talk_text(t, WIRE_CWD, start->cwd);
 	if (r == 0)
-		r = talk_text(t, WIRE_ARG, start->cmd);
+		r = talk_string(t, WIRE_ARG, start->cmd, strlen(start->cmd));
 	json_array_foreach(start->args, i, arg) {
 		if (r == 0)
-			r = talk_text(t, WIRE_ARG, json_string_value(arg));
+			r = talk_string(t, WIRE_ARG, json_string_value(arg),
+					json_string_length(arg));
 	}
 	if (r == 0)
 		r = send_environment(t, start);

@@ -57,6 +57,20 @@ int talk_text(struct talk *t, enum wire_type type, const char *text)
 	return talk_send(t, type, text, strlen(text));
 }
 
+int talk_string(struct talk *t, enum wire_type type, const char *text, size_t len)
+{
+	size_t n = MIN(len, WIRE_DATA_MAX);
+	int r = talk_send(t, type, text, n);
+
+	while (r == 0 && n < len) {
+		text += n;
+		len -= n;
+		n = MIN(len, WIRE_DATA_MAX);
+		r = talk_send(t, WIRE_MORE, text, n);
+	}
+	return r;
+}
+
 int talk_no_wait(struct talk *t)
 {
 	return fcntl(t->op.sock, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;

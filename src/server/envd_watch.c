@@ -18,8 +18,9 @@ static const char *change_name(uint32_t what)
 	return what < ARRAY_SIZE(names) ? names[what] : NULL;
 }
 
-json_t *envd_change_json(uint32_t what, const char *name, size_t name_len,
-			 const struct envd_entry *entry)
+/* An event as clients see it; NULL: no memory. */
+static json_t *change_json(uint32_t what, const char *name, size_t name_len,
+			   const struct envd_entry *entry)
 {
 	json_t *event = json_pack("{s:o, s:s}", "name", rpc_text(name, name_len), "type",
 				  change_name(what));
@@ -50,7 +51,7 @@ static int read_change(struct envd_watch *w, json_t **ret)
 	w->wants_entry = change.has_entry;
 	if (w->wants_entry)
 		return 0;
-	*ret = envd_change_json(w->what, w->name, w->name_len, NULL);
+	*ret = change_json(w->what, w->name, w->name_len, NULL);
 	return *ret ? 1 : -ENOMEM;
 }
 
@@ -62,7 +63,7 @@ static int read_entry(struct envd_watch *w, json_t **ret)
 	    envd_entry_read(w->talk->frame.data, wire_len(&w->talk->frame), &entry) < 0)
 		return -EPROTO;
 	w->wants_entry = false;
-	*ret = envd_change_json(w->what, w->name, w->name_len, &entry);
+	*ret = change_json(w->what, w->name, w->name_len, &entry);
 	return *ret ? 1 : -ENOMEM;
 }
 
@@ -135,7 +136,7 @@ static int watch_pump(struct rpc_stream *s)
 		return rpc_stream_add(s, "{\"start\":{}}", 12);
 	}
 	while (!s->ended && s->out.len < RPC_STREAM_BATCH) {
-		json_t *event;
+		json_t *event = NULL;
 		int r = envd_watch_next(&w->reader, &event);
 
 		if (r == -EAGAIN)

@@ -207,7 +207,7 @@ static int call_create(struct request *r, const json_t *message, json_t **ret, s
 static int take_events(struct watcher *w, json_t *events, struct rpc_error *e)
 {
 	while (!w->lost && json_array_size(events) < EVENTS_MAX) {
-		json_t *event;
+		json_t *event = NULL;
 		int r = envd_watch_next(&w->watch, &event);
 
 		if (r == -EAGAIN)

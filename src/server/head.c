@@ -99,7 +99,8 @@ static enum MHD_Result look_at_field(void *cls, enum MHD_ValueKind kind, const c
 	(void)kind;
 	if (!follows(f->end, name))
 		f->broken = "a header is not one line that ends with CR LF";
-	f->end = value + value_len;
+	if (value)
+		f->end = value + value_len;
 	f->n++;
 	f->bytes += name_len + value_len + sizeof(": \r\n") - 1;
 	if (!is_token(name, name_len))

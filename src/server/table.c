@@ -153,13 +153,14 @@ static void take_out(struct table *t, struct sandbox *b)
 	*p = b->next;
 	if (b->key_prev)
 		b->key_prev->key_next = b->key_next;
-	else
+	else if (k)
 		k->first = b->key_next;
 	if (b->key_next)
 		b->key_next->key_prev = b->key_prev;
 	b->next = b->key_next = b->key_prev = NULL;
 	b->listed = false;
-	k->n--;
+	if (k) /* always: a list outlives its sandboxes */
+		k->n--;
 	t->n--;
 }
 

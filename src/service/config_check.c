@@ -71,11 +71,16 @@ int config_parse_listen(const char *text, struct sockaddr_storage *ret, socklen_
 	return -EINVAL;
 }
 
-/* As much of a host name's rules as keeps anything but a name out of Host headers and addresses. */
+/* As much of a host name's rules as keeps anything but a name, with or without a port, out of Host headers and
+ * addresses. */
 static bool is_domain(const char *text)
 {
-	size_t len = strlen(text);
+	size_t len = strcspn(text, ":");
+	uint64_t port;
 
+	if (text[len] &&
+	    (len == 0 || parse_u64(text + len + 1, &port) < 0 || port < 1 || port > 65535))
+		return false;
 	if (len > DOMAIN_MAX || strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.") != len)
 		return false;
 	return len == 0 || (text[0] != '.' && text[0] != '-' && text[len - 1] != '.' &&
@@ -139,7 +144,8 @@ int config_check(const struct config *c, struct fail *fail)
 	if (!is_domain(c->server_domain))
 		return fail_set(
 			fail, EINVAL, "settings",
-			"server.domain must be a name of a-z 0-9 - and dots, like example.org");
+			"server.domain must be a name of a-z 0-9 - and dots, like example.org, or "
+			"example.org:8443");
 	if (!*c->server_user || strlen(c->server_user) > 32 || c->server_user[0] == '-' ||
 	    strpbrk(c->server_user, "/: "))
 		return fail_set(fail, EINVAL, "settings", "server.user must be the name of a user");

@@ -339,10 +339,13 @@ void copy_cancel(struct warden *w, struct ward *d, int err)
 
 	(void)let_go(c);
 	refuse(w, c, err);
-	if (c->pidfd < 0)
-		copy_free(w, c);
-	else
-		(void)proc_kill(c->pidfd, SIGKILL); /* the rest when it is gone */
+	if (c->pidfd >= 0)
+		(void)proc_kill(c->pidfd, SIGKILL);
+	if (c->pid_watch.fd >= 0)
+		return;    /* the rest when it is gone */
+	if (c->pidfd >= 0) /* it has only just begun */
+		(void)waitid(P_PIDFD, (id_t)c->pidfd, &(siginfo_t){ 0 }, WEXITED);
+	copy_free(w, c);
 }
 
 void copy_timed_out(struct warden *w, struct ward *d)

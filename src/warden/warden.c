@@ -73,6 +73,7 @@ static void begin_emptying(struct warden *w)
 		ward_end(w, &w->wards[i], WARDEN_ENDED_STOPPED, false);
 }
 
+/* CR-09: first the server, which has a moment to end what it is doing, then all boxes. */
 void warden_stop(struct warden *w)
 {
 	if (w->phase == WARDEN_SERVING) {

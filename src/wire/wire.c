@@ -75,8 +75,9 @@ static bool values_ok(const struct wire_frame *f)
 	switch (f->head.type) {
 	case WIRE_EXEC:
 		return exec_ok(data);
-	case WIRE_ATTACH:
 	case WIRE_INPUT:
+		return ((const struct wire_input *)data)->kind < _WIRE_INPUT_KIND_MAX;
+	case WIRE_ATTACH:
 	case WIRE_STARTED:
 	case WIRE_PROCESS:
 		return ((const struct wire_process *)data)->zero == 0;

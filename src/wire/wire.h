@@ -58,6 +58,14 @@ struct wire_process {
 	uint32_t zero;
 };
 
+/* Input for a running command, which must have that kind of it. */
+struct wire_input {
+	uint32_t pid;
+	uint32_t kind; /* enum wire_input_kind */
+};
+
+enum wire_input_kind { WIRE_INPUT_ANY, WIRE_INPUT_PIPE, WIRE_INPUT_PTY, _WIRE_INPUT_KIND_MAX };
+
 /* Something for a running command. */
 struct wire_tell {
 	uint32_t pid;

@@ -160,13 +160,81 @@ static void test_pty_kill(void **state)
 		fail_msg("%s", o.text);
 }
 
+static void expect_refused(uint32_t pid, enum wire_input_kind kind)
+{
+	const struct wire_input q = { .pid = pid, .kind = kind };
+
+	expect_failed(op_open(&box, WIRE_INPUT, &q, sizeof(q)), WIRE_STEP_PROCESS, ENOTTY);
+}
+
+/* Who means a terminal must not write into a pipe, and the other way round. */
+static void test_input_kind(void **state)
+{
+	const struct spec terminal = { .flags = WIRE_EXEC_PTY, .rows = 24, .cols = 80 };
+	int pipe_sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "cat");
+	int pty_sock = exec_start(&terminal, (const char *const[]){ "/bin/cat", NULL });
+	uint32_t pipe_pid = expect_started(pipe_sock), pty_pid = expect_started(pty_sock);
+
+	(void)state;
+	expect_refused(pipe_pid, WIRE_INPUT_PTY);
+	expect_refused(pty_pid, WIRE_INPUT_PIPE);
+	send_input(pipe_pid, "any\n");
+	assert_int_equal(tell(pipe_pid, WIRE_TELL_CLOSE_INPUT, 0, 0, 0), WIRE_DONE);
+	follow(pipe_sock, &o);
+	assert_string_equal(o.text, "any\n");
+	assert_int_equal(tell(pty_pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
+	follow(pty_sock, &o);
+}
+
+/* Arguments and variables longer than a frame. */
+static void test_more(void **state)
+{
+	static const char script[] = "echo ${#1} ${#LONG}";
+	static char text[60000];
+	const struct wire_exec q = { .uid = 1000,
+				     .gid = 1000,
+				     .flags = WIRE_EXEC_KEEP,
+				     .fsize_max = 1 << 20,
+				     .nofile_max = 256 };
+	const char *const args[] = { "sh", "-c", script, "sh" };
+	int sock = op_open(&box, WIRE_EXEC, &q, sizeof(q));
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(wire_send(sock, WIRE_USER, "user", 4), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+		assert_int_equal(wire_send(sock, WIRE_ARG, args[i], strlen(args[i])), 0);
+	assert_int_equal(wire_send(sock, WIRE_ARG, text, sizeof(text)), 0);
+	assert_int_equal(wire_send(sock, WIRE_MORE, text, sizeof(text)), 0);
+	assert_int_equal(wire_send(sock, WIRE_MORE, text, 100), 0);
+	assert_int_equal(wire_send2(sock, WIRE_ENV, "LONG=", 5, text, 50000), 0);
+	assert_int_equal(wire_send(sock, WIRE_MORE, text, sizeof(text)), 0);
+	assert_int_equal(wire_send(sock, WIRE_ENV, "PATH=/bin", 9), 0);
+	assert_int_equal(wire_send(sock, WIRE_GO, NULL, 0), 0);
+	(void)expect_started(sock);
+	follow(sock, &o);
+	assert_string_equal(o.text, "120100 110000\n");
+}
+
+/* There is nothing that it could go on with. */
+static void test_more_first(void **state)
+{
+	const struct wire_exec q = { .uid = 1000, .gid = 1000, .nofile_max = 256 };
+	int sock = op_open(&box, WIRE_EXEC, &q, sizeof(q));
+
+	(void)state;
+	assert_int_equal(wire_send(sock, WIRE_MORE, "x", 1), 0);
+	expect_failed(sock, WIRE_STEP_REQUEST, EINVAL);
+}
+
 int cases_input(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_input),    cmocka_unit_test(test_writers),
 		cmocka_unit_test(test_unread_input), cmocka_unit_test(test_no_input),
 		cmocka_unit_test(test_bad_writer),   cmocka_unit_test(test_pty),
-		cmocka_unit_test(test_pty_kill),
+		cmocka_unit_test(test_pty_kill),     cmocka_unit_test(test_input_kind),
+		cmocka_unit_test(test_more),         cmocka_unit_test(test_more_first),
 	};
 
 	return cmocka_run_group_tests_name("input", tests, drive_open, drive_close);

@@ -26,6 +26,7 @@ static void decode(const json_t *message)
 {
 	struct envd_selector selector;
 	struct envd_start start;
+	enum wire_input_kind kind;
 	unsigned char *bytes = NULL;
 	uint32_t number;
 	size_t len;
@@ -43,7 +44,7 @@ static void decode(const json_t *message)
 	check(r);
 	check(envd_decode_selector(message, &selector, &e));
 	check(envd_decode_signal(message, &number, &e));
-	check(envd_decode_input(message, &bytes, &len, &e));
+	check(envd_decode_input(message, &kind, &bytes, &len, &e));
 	free(bytes);
 }
 

@@ -21,7 +21,8 @@ GLOVEBOX = os.environ.get("GLOVEBOX") or str(BUILD / "src/cli/glovebox")
 START_SECONDS = 30
 STOP_SECONDS = 20
 # Nothing of the caller's environment may change what is tested.
-CLEAN = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
+CLEAN = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
+         "GLOVEBOX_LANGUAGES": str(ROOT / "languages")}
 
 
 class ServiceError(Exception):

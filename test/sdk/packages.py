@@ -30,6 +30,9 @@ UNREACHABLE = re.compile(
     r"|No matching distribution|Could not find a version|Connection refused|Max retries exceeded|network is unreachable", re.I)
 
 
+GONE = {}  # program: why its registry is not asked again
+
+
 class Unavailable(Exception):
     """It cannot be had here, for a reason that is not ours."""
 
@@ -41,9 +44,10 @@ def cache():
 
 def fetch_command(kind, directory):
     if kind == "python":
-        return [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes",
+        return [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes", "--retries", "1", "--timeout", "20",
                 "--only-binary", ":all:", "--target", str(directory / "site"), "-r", str(directory / "requirements.txt")]
-    return ["npm", "ci", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    return ["npm", "ci", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
+            "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000", "--fetch-timeout=60000"]
 
 
 def check_tools(kind, oldest_python):
@@ -66,6 +70,9 @@ def fetch(kind, version, oldest_python=None):
     target = cache() / f"{kind}-{version}-{digest}"
     if target.is_dir():
         return target
+    program = "pip" if kind == "python" else "npm"
+    if program in GONE:
+        raise Unavailable(GONE[program])
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(source, partial)
@@ -74,12 +81,14 @@ def fetch(kind, version, oldest_python=None):
                               timeout=FETCH_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         shutil.rmtree(partial)
-        raise Unavailable(f"the registry did not deliver within {FETCH_SECONDS} s") from None
+        GONE[program] = f"the registry did not deliver within {FETCH_SECONDS} s"
+        raise Unavailable(GONE[program]) from None
     if done.returncode != 0:
         shutil.rmtree(partial)
         said = (done.stdout + done.stderr).strip()
         if UNREACHABLE.search(said):
-            raise Unavailable("the registry cannot be reached, or does not have it")
+            GONE[program] = "the registry cannot be reached, or does not have it"
+            raise Unavailable(GONE[program])
         raise RuntimeError(f"{kind} {version} cannot be installed:\n{said[-2000:]}")
     partial.rename(target)
     return target

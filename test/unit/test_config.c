@@ -77,7 +77,7 @@ static void test_round_trip(void **state)
 	(void)state;
 	assert_int_equal(parse("[sandbox]\ncpus = 0.25\nmemory = \"20000K\"\nroot = false\n"
 			       "[limits]\ntimeout = \"1500ms\"\n[pool]\nsize = 0\n"
-			       "[server]\ndomain = \"a.example\"\n"),
+			       "[server]\ndomain = \"a.example:8443\"\n"),
 			 0);
 	config_init(&other);
 	for (size_t i = 0; i < config_count(); i++) {
@@ -264,6 +264,10 @@ static void test_check(void **state)
 		{ "server.domain", "Example.org" },
 		{ "server.domain", ".org" },
 		{ "server.domain", "a..b" },
+		{ "server.domain", "a.b:" },
+		{ "server.domain", "a.b:0" },
+		{ "server.domain", ":8443" },
+		{ "server.domain", "a.b:65536" },
 		{ "server.domain", "a/b" },
 		{ "server.user", "" },
 		{ "server.user", "-x" },

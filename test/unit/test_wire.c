@@ -179,7 +179,8 @@ static void test_values(void **state)
 	BAD(CONTROL, EXEC, wire_exec, .flags = WIRE_EXEC_KEEP | WIRE_EXEC_LAST);
 	GOOD(CONTROL, ATTACH, wire_process, .pid = 2);
 	BAD(CONTROL, ATTACH, wire_process, .zero = 1);
-	BAD(CONTROL, INPUT, wire_process, .zero = 1);
+	GOOD(CONTROL, INPUT, wire_input, .pid = 2, .kind = WIRE_INPUT_PTY);
+	BAD(CONTROL, INPUT, wire_input, .pid = 2, .kind = _WIRE_INPUT_KIND_MAX);
 	BAD(FROM_OP, STARTED, wire_process, .zero = 1);
 	BAD(FROM_OP, PROCESS, wire_process, .zero = 1);
 	GOOD(CONTROL, TELL, wire_tell, .what = WIRE_TELL_SIGNAL, .signal = 64);
