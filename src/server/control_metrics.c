@@ -56,7 +56,9 @@ static void add_sample(struct sandbox *b, struct sandbox_control *c, const struc
 	cpu_us = (double)(u->cpu_us >= c->last_cpu_us ? u->cpu_us - c->last_cpu_us : u->cpu_us);
 	*s = (struct sample){
 		.ms = now,
-		.memory_used = u->memory_now,
+		/* The files it wrote are memory too, but they are counted as disk. */
+		.memory_used =
+			u->memory_now - MIN(u->memory_now, MIN(u->memory_shmem, u->disk_used)),
 		.memory_cache = u->memory_cache,
 		.disk_used = u->disk_used,
 	};

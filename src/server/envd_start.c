@@ -91,7 +91,7 @@ static int send_command(struct talk *t, const char *user, const struct envd_star
 
 static int open_command(struct talk *t, const struct envd_start *start, uint64_t timeout_ms)
 {
-	const struct wire_exec request = {
+	struct wire_exec request = {
 		.uid = BOX_USER,
 		.gid = BOX_USER,
 		.flags = WIRE_EXEC_KEEP | (start->pty ? WIRE_EXEC_PTY : 0) |
@@ -108,6 +108,7 @@ static int open_command(struct talk *t, const struct envd_start *start, uint64_t
 				      TERMINAL_COLS,
 	};
 
+	sandbox_exec_limits(t->request->sandbox, &request);
 	return talk_open(t, WIRE_EXEC, &request, sizeof(request));
 }
 

@@ -6,6 +6,7 @@
 #include "server/oneshot.h"
 
 #include "base/clock.h"
+#include "server/sandbox.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -225,7 +226,11 @@ static int send_strings(int sock, enum wire_type type, char *const *strings)
 /* A socket on which the command reports. */
 static int start(struct oneshot *o, const struct oneshot_step *step, bool with_input)
 {
-	const struct wire_exec q = {
+	const struct warden_limits limits = {
+		.memory_bytes = step->limits.memory_bytes,
+		.pids = step->limits.pids,
+	};
+	struct wire_exec q = {
 		.uid = USER_ID,
 		.gid = USER_ID,
 		.flags = WIRE_EXEC_ALONE | (with_input ? WIRE_EXEC_STDIN : 0),
@@ -233,8 +238,10 @@ static int start(struct oneshot *o, const struct oneshot_step *step, bool with_i
 		.fsize_max = step->limits.disk_bytes,
 		.nofile_max = NOFILE_MAX,
 	};
-	int sock = oneshot_op(o, WIRE_EXEC, &q, sizeof(q)), r;
+	int sock, r;
 
+	exec_limits(&o->result.isolation, &limits, &q);
+	sock = oneshot_op(o, WIRE_EXEC, &q, sizeof(q));
 	if (sock < 0)
 		return sock;
 	r = wire_send(sock, WIRE_CWD, RUN_HOME, strlen(RUN_HOME));

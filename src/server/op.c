@@ -2,6 +2,7 @@
 /* Operations: the sockets on which the server talks with a box's agent, one for each command or transfer. */
 #include "server/sandbox.h"
 
+#include "sys/cgroup.h"
 #include "sys/sock.h"
 
 #include <fcntl.h>
@@ -80,4 +81,23 @@ void op_close(struct op *op)
 	forget(op);
 	fd_closep(&op->sock);
 	sandbox_putp(&op->sandbox);
+}
+
+void exec_limits(const struct isolation *has, const struct warden_limits *limits,
+		 struct wire_exec *q)
+{
+	if (!(has->cgroup_features & CGROUP_MEMORY))
+		q->data_max = limits->memory_bytes;
+	if (!(has->cgroup_features & CGROUP_PIDS))
+		q->nproc_max = limits->pids;
+}
+
+void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q)
+{
+	struct isolation has;
+
+	pthread_mutex_lock(&b->lock);
+	has = b->isolation;
+	pthread_mutex_unlock(&b->lock);
+	exec_limits(&has, &b->limits, q);
 }

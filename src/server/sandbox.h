@@ -97,6 +97,11 @@ _must_check_ int op_open(struct sandbox *b, enum wire_type type, const void *dat
 			 struct op *ret);
 void op_close(struct op *op);
 
+/* Where the host has no cgroup for it, a limit for each process is all there is; /capabilities says so. */
+void exec_limits(const struct isolation *has, const struct warden_limits *limits,
+		 struct wire_exec *q);
+void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q);
+
 /* A line in the sandbox's log: level is debug, info, warn or error. */
 void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...) _printf_(3, 4);
 

@@ -143,6 +143,12 @@ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len
 	return 0;
 }
 
+void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q)
+{
+	(void)b;
+	(void)q;
+}
+
 void op_close(struct op *op)
 {
 	fd_closep(&op->sock);
