@@ -66,6 +66,11 @@ static void release(struct server *s, const char *layer, unsigned retries)
 	}
 }
 
+void layer_release(struct server *s, const char *layer)
+{
+	release(s, layer, RETRIES_MAX);
+}
+
 void layers_tick(struct server *s)
 {
 	uint64_t now_ms = clock_boot_us() / 1000;
@@ -98,10 +103,10 @@ void layers_stop(void)
 
 void layers_release(struct server *s, const struct sandbox_config *c)
 {
-	release(s, c->pending, RETRIES_MAX);
+	layer_release(s, c->pending);
 	/* From the top: a layer is only of use with those below it. */
 	for (size_t i = c->n_layers; i-- > 0;)
-		release(s, c->layer[i], RETRIES_MAX);
+		layer_release(s, c->layer[i]);
 }
 
 static int set_pending(struct sandbox *b, const char *layer)
@@ -160,9 +165,11 @@ int change_snapshot(struct sandbox *b, char ret_layer[static WARDEN_ID_SIZE], st
 			p, 409, "too_many_layers",
 			"this sandbox stands on %d snapshots already, which is the most there can be",
 			WARDEN_LAYERS_MAX);
-	release(b->server, c.pending, RETRIES_MAX); /* of an attempt that was given up */
+	layer_release(b->server, c.pending); /* of an attempt that was given up */
 	id_new('l', layer);
-	r = set_pending(b, layer);
+	r = orphans_spare(layer);
+	if (r == 0)
+		r = set_pending(b, layer);
 	if (r < 0)
 		return problem_internal(p, r, "keep its files");
 	r = ask_snapshot(b, layer, p);

@@ -121,8 +121,12 @@ _must_check_ int change_snapshot_done(struct sandbox *b);
 _must_check_ int kill_box(struct sandbox *b);
 void kill_box_later(struct sandbox *b);
 
+/* Drops a layer ("": none) that nobody stands on; later, if a box still does. */
+void layer_release(struct server *s, const char *layer);
 /* Drops those of the layers, and of the pending one, that nobody stands on. */
 void layers_release(struct server *s, const struct sandbox_config *c);
+/* Before a layer is made: it is not to be taken for one that nobody knows of (control_orphans.c). */
+_must_check_ int orphans_spare(const char layer[static WARDEN_ID_SIZE]);
 
 /* At start: what the last server was at when it died. */
 _must_check_ int finish_changes(struct server *s);
@@ -237,10 +241,12 @@ void worker_add(struct sandbox *b, void (*job)(struct sandbox *b));
 void worker_add_layers(const struct sandbox_config *c);
 /* Something may have become superfluous in the store. */
 void worker_prune(void);
-/* In the worker's thread, now and then: layers that could not be dropped at once; samples some
- * of the sandboxes. */
+/* In the worker's thread, now and then: layers that could not be dropped at once; those that nobody
+ * knows of; samples some of the sandboxes. */
 void layers_tick(struct server *s);
 void layers_stop(void);
+void orphans_tick(struct server *s);
+void orphans_stop(void);
 void metrics_tick(struct server *s);
 void metrics_stop(void);
 

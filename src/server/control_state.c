@@ -146,10 +146,16 @@ int change_kill(struct sandbox *b, const char *detail, struct problem *p)
 /* In the worker's thread: the layers of a box that ended by itself. */
 static void release(struct sandbox *b)
 {
+	struct sandbox_control *control = control_of(b);
 	struct sandbox_config c;
 
+	if (!control)
+		return; /* the next server finds them */
+	/* A snapshot that was made in its last moment goes on record first. */
+	pthread_mutex_lock(&control->change);
 	sandbox_config_of(b, &c);
 	layers_release(b->server, &c);
+	pthread_mutex_unlock(&control->change);
 }
 
 void control_ended(struct sandbox *b, const struct warden_usage *usage)

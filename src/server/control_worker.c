@@ -159,6 +159,7 @@ static void *run(void *arg)
 		if (now >= next_tick) {
 			next_tick = now + TICK_MS;
 			layers_tick(s);
+			orphans_tick(s);
 			metrics_tick(s);
 			envd_watchers_tick();
 		}
@@ -196,5 +197,6 @@ void worker_stop(void)
 		job_free(j);
 	metrics_stop();
 	layers_stop();
+	orphans_stop();
 	envd_watchers_stop();
 }

@@ -5,6 +5,7 @@
  * connection: a client that counts has fewer bytes than it was promised, one that does not gets an error.
  */
 #include "server/envd.h"
+#include "server/envd_gzip.h"
 #include "server/envd_http.h"
 
 #define TIMEOUT_MS 60000 /* without a byte from the box */
@@ -74,6 +75,7 @@ struct wanted {
 	const char *path;
 	uint64_t offset, length;
 	bool part;
+	bool gzip;
 	struct wire_fs_entry is; /* what the file is: size and times */
 };
 
@@ -123,8 +125,10 @@ static void add_headers(struct request *r, const struct wanted *w, const char *e
 	envd_date(w->is.mtime_s, date);
 	reply_header(r, "Content-Disposition", disposition);
 	reply_header(r, "Vary", "Accept-Encoding");
-	reply_header(r, "Accept-Ranges", "bytes");
+	reply_header(r, "Accept-Ranges", w->gzip ? "none" : "bytes");
 	reply_header(r, "ETag", etag);
+	if (w->gzip)
+		reply_header(r, "Content-Encoding", "gzip");
 	if (*date)
 		reply_header(r, "Last-Modified", date);
 	/* FI-16: what a sandbox made must not run as a page of ours. */
@@ -143,6 +147,7 @@ static int reply_file(struct request *r, struct talk **t, const struct wanted *w
 	uint64_t length = MIN(w->length, rest);
 	char etag[ENVD_ETAG_SIZE];
 	struct download *d;
+	void *gzip;
 
 	envd_etag(w->is.mtime_s, w->is.mtime_ns, w->is.size, etag);
 	if (!w->part && not_modified(r, etag, w->is.mtime_s)) {
@@ -156,6 +161,17 @@ static int reply_file(struct request *r, struct talk **t, const struct wanted *w
 	}
 	d->talk = take_ptr(*t);
 	d->left = length;
+	if (w->gzip) {
+		char weak[ENVD_ETAG_SIZE + 2];
+
+		/* The same file in another form: its tag says the same, but not for every byte. */
+		(void)snprintf(weak, sizeof(weak), "W/%s", etag);
+		add_headers(r, w, weak);
+		gzip = gzip_new(&download_stream, d);
+		return gzip ? reply_stream(r, 200, "application/octet-stream", UINT64_MAX,
+					   &gzip_stream, gzip) :
+			      -ENOMEM;
+	}
 	add_headers(r, w, etag);
 	return reply_stream(r, w->part ? 206 : 200, "application/octet-stream", length,
 			    &download_stream, d);
@@ -201,8 +217,11 @@ static int read_wanted(struct request *r, struct wanted *w)
 		user = "user";
 	if (envd_user_check(user, strlen(user), w->user, &e) < 0)
 		return reply_error(r, 401, "%s", e.message);
-	if (!envd_identity_accepted(request_header(r, "Accept-Encoding")))
-		return reply_error(r, 406, "files are sent as they are (identity) only");
+	/* A part is a part of the file, not of what gzip makes of it. */
+	w->gzip = !request_header(r, "Range") &&
+		  envd_gzip_wanted(request_header(r, "Accept-Encoding"));
+	if (!w->gzip && !envd_identity_accepted(request_header(r, "Accept-Encoding")))
+		return reply_error(r, 406, "files are sent as they are (identity) or as gzip");
 	return 0;
 }
 

@@ -135,6 +135,26 @@ bool envd_identity_accepted(const char *header)
 	return !star_refused;
 }
 
+bool envd_gzip_wanted(const char *header)
+{
+	bool gzip = false;
+
+	while (header && *header) {
+		const char *end;
+		size_t name;
+
+		header += strspn(header, " \t,");
+		end = header + strcspn(header, ",");
+		name = strcspn(header, " \t,;");
+		if (name == 4 && strncasecmp(header, "gzip", name) == 0)
+			gzip = !weight_is_zero(header, end);
+		else if (name > 0 && !weight_is_zero(header, end))
+			return false;
+		header = end;
+	}
+	return gzip;
+}
+
 /* Characters that stand for themselves in a header's quoted text and in RFC 5987's. */
 static bool is_plain(unsigned char c)
 {

@@ -21,6 +21,10 @@ bool envd_date_parse(const char *header, int64_t *ret);
 /* Does Accept-Encoding leave the plain file as a possibility? */
 bool envd_identity_accepted(const char *header);
 
+/* Does it name gzip and nothing else that it would take? Then the client wants gzip. Most name it because their HTTP
+ * library does; for them the plain file is faster. */
+bool envd_gzip_wanted(const char *header);
+
 /* "inline", with the last component of the path as the file's name: any bytes may be in it. */
 #define ENVD_DISPOSITION_SIZE 1200
 void envd_disposition(const char *path, char ret[ENVD_DISPOSITION_SIZE]);

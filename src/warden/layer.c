@@ -15,6 +15,7 @@
 
 #define TMP ".tmp"
 #define TRASH ".trash-"
+#define ENTRIES_MAX 65536 /* that are read for one request: some ten milliseconds */
 
 struct layer_name layer_tmp_name(const char *name)
 {
@@ -159,6 +160,50 @@ int layer_drop(struct warden *w, const char *name)
 	if (!layer_exists(w, name))
 		return -ENOENT;
 	return in_use(w, name) ? -EBUSY : layer_throw_away(w, name);
+}
+
+/* Is it the name of a layer, and not of one that is being made or deleted? Fills ret with it and NULs. */
+static bool read_name(const char *entry, char ret[static WARDEN_ID_SIZE])
+{
+	size_t len = strlen(entry);
+
+	if (len >= WARDEN_ID_SIZE)
+		return false;
+	memset(ret, 0, WARDEN_ID_SIZE);
+	memcpy(ret, entry, len);
+	return warden_id_ok(ret);
+}
+
+/* Nothing is kept between two requests, so each reads the whole directory: names only, and no more of them than
+ * ENTRIES_MAX, so that boxes never wait long for it. The server, which needs it once in its life, asks slowly. */
+int layer_next(const struct warden *w, const char *after, char ret[static WARDEN_ID_SIZE])
+{
+	_cleanup_(dir_closep) DIR *dir = NULL;
+	char name[WARDEN_ID_SIZE], next[WARDEN_ID_SIZE] = "";
+	const struct dirent *entry;
+	size_t n = 0;
+	int fd = openat(w->layers_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		int err = errno;
+
+		fd_close(fd);
+		return -err;
+	}
+	while (errno = 0, (entry = readdir(dir))) {
+		if (++n > ENTRIES_MAX)
+			return -EOVERFLOW;
+		if (read_name(entry->d_name, name) && strcmp(name, after) > 0 &&
+		    (!*next || strcmp(name, next) < 0))
+			memcpy(next, name, sizeof(next));
+	}
+	if (errno)
+		return -errno;
+	if (!*next)
+		return -ENOENT;
+	memcpy(ret, next, sizeof(next));
+	return 0;
 }
 
 int layer_paths(const struct warden *w, const char *name, struct layer_paths *ret)

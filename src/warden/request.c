@@ -195,6 +195,20 @@ static void on_drop_layer(struct warden *w, const struct warden_layer *q, struct
 				      "it cannot be removed");
 }
 
+static void on_next_layer(struct warden *w, const struct warden_layer *q, struct pending *p)
+{
+	char next[WARDEN_ID_SIZE];
+	int r = layer_next(w, q->layer, next);
+
+	if (r == 0)
+		talk_reply_layer(w, p, next);
+	else
+		REFUSE(w, p, -r,
+		       r == -ENOENT    ? "there is no other snapshot" :
+		       r == -EOVERFLOW ? "there are too many snapshots to look through" :
+					 "the snapshots cannot be read");
+}
+
 /* A box that its server was still waiting for when it died will be known to nobody. */
 static void end_orphans(struct warden *w)
 {
@@ -275,6 +289,9 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 		break;
 	case WARDEN_DROP_LAYER:
 		on_drop_layer(w, &f->as_DROP_LAYER, &p);
+		break;
+	case WARDEN_NEXT_LAYER:
+		on_next_layer(w, &f->as_NEXT_LAYER, &p);
 		break;
 	case WARDEN_REPLY:
 	case WARDEN_BOX:

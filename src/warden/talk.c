@@ -129,6 +129,16 @@ void talk_reply_usage(struct warden *w, struct pending *p, struct ward *d)
 	talk_send(w, WARDEN_REPLY, &f, -EBADF);
 }
 
+void talk_reply_layer(struct warden *w, struct pending *p, const char layer[static WARDEN_ID_SIZE])
+{
+	struct warden_frame f = { 0 };
+
+	if (!takes_answer(w, p, &f.head.request))
+		return;
+	memcpy(f.as_REPLY.layer, layer, sizeof(f.as_REPLY.layer));
+	talk_send(w, WARDEN_REPLY, &f, -EBADF);
+}
+
 void talk_refuse(struct warden *w, struct pending *p, int err, const char *where, const char *msg)
 {
 	struct warden_frame f = { 0 };

@@ -280,6 +280,7 @@ void talk_ready(struct warden *w, struct watch *watch);
 void talk_send(struct warden *w, enum warden_type type, const struct warden_frame *f, int fd);
 void talk_reply(struct warden *w, struct pending *p, const struct ward *d, int fd);
 void talk_reply_usage(struct warden *w, struct pending *p, struct ward *d);
+void talk_reply_layer(struct warden *w, struct pending *p, const char layer[static WARDEN_ID_SIZE]);
 void talk_refuse(struct warden *w, struct pending *p, int err, const char *where, const char *msg);
 /* Keeps it for the next server; told: this one knows. */
 void talk_ended(struct warden *w, const struct warden_ended *ended, bool told);
@@ -291,6 +292,10 @@ void request_handle(struct warden *w, const struct warden_frame *f);
 _must_check_ int layer_open_dir(struct warden *w, struct fail *fail);
 bool layer_exists(const struct warden *w, const char *name);
 _must_check_ int layer_drop(struct warden *w, const char *name);
+/* The layer whose name follows in byte order (after "": the first). -ENOENT; -EOVERFLOW: there is more in the directory
+ * than is read for one request. */
+_must_check_ int layer_next(const struct warden *w, const char *after,
+			    char ret[static WARDEN_ID_SIZE]);
 void layer_empty_trash(struct warden *w);
 /* Deletes an entry of STATE/layers, in a while. */
 _must_check_ int layer_throw_away(struct warden *w, const char *entry);

@@ -36,6 +36,11 @@ bool warden_id_ok(const char id[WARDEN_ID_SIZE])
 	return len > 0 && len < WARDEN_ID_SIZE && is_zero(id + len, WARDEN_ID_SIZE - len);
 }
 
+static bool id_or_empty_ok(const char id[WARDEN_ID_SIZE])
+{
+	return is_zero(id, WARDEN_ID_SIZE) || warden_id_ok(id);
+}
+
 /* Ended, and nothing behind the end: what is not text must not travel as if it were. */
 static bool text_ok(const char *text, size_t size)
 {
@@ -60,7 +65,7 @@ static bool reply_ok(const struct warden_reply *r)
 	bool has_box = !is_zero(&r->box, sizeof(r->box));
 
 	return !r->zero && text_ok(r->where, sizeof(r->where)) && text_ok(r->msg, sizeof(r->msg)) &&
-	       (!has_box || (warden_id_ok(r->box.id) && !r->box.zero));
+	       (!has_box || (warden_id_ok(r->box.id) && !r->box.zero)) && id_or_empty_ok(r->layer);
 }
 
 /* The fields of a message of the right size and direction. */
@@ -83,6 +88,8 @@ static bool payload_ok(const struct warden_frame *f)
 		return warden_id_ok(f->as_SNAPSHOT.id) && warden_id_ok(f->as_SNAPSHOT.layer);
 	case WARDEN_DROP_LAYER:
 		return warden_id_ok(f->as_DROP_LAYER.layer);
+	case WARDEN_NEXT_LAYER:
+		return id_or_empty_ok(f->as_NEXT_LAYER.layer);
 	case WARDEN_REPLY:
 		return reply_ok(&f->as_REPLY);
 	case WARDEN_BOX:

@@ -17,7 +17,8 @@
 	6 /* with TLS: the certificate and its key, which only root may be able to */
 #define WARDEN_TLS_KEY_FD 7 /* read; closed otherwise */
 
-/* The server's exit status when it will not run with these settings: it is not started again. */
+/* The server's exit status when it will not run with these settings. Until a server has said HELLO, the warden gives up
+ * when one ends, and says why; from then on, one that ends is started again, whatever its status. */
 #define WARDEN_EXIT_REFUSED 78
 
 struct warden_head {
@@ -75,7 +76,7 @@ struct warden_snapshot {
 };
 
 struct warden_layer {
-	char layer[WARDEN_ID_SIZE];
+	char layer[WARDEN_ID_SIZE]; /* of NEXT_LAYER: may be "" */
 };
 
 enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };
@@ -134,6 +135,7 @@ struct warden_reply {
 	char msg[168];  /* one line for people, without a path of this machine */
 	struct warden_box box;
 	struct warden_usage usage;
+	char layer[WARDEN_ID_SIZE]; /* to NEXT_LAYER, otherwise "" */
 };
 
 enum warden_type {

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import time
 import urllib.parse
 
@@ -87,6 +88,21 @@ def test_signature_of_another(world):
     assert reply.status == 401, reply
     one.kill()
     assert plain.ask("GET", signed("f", "read", one.token)).status in (401, 404, 502)
+
+
+def test_download_gzip(world):
+    """gzip for who asks for nothing else, the plain file for everybody who does not"""
+    box = world.client.create()
+    for content in (b"", b"small", os.urandom(300_000) + b"z" * 3_000_000):
+        write(box, "g", content)
+        reply = box.ask("GET", "/files?path=g", headers={"Accept-Encoding": "gzip"})
+        assert reply.status == 200 and reply.headers.get("content-encoding") == "gzip", reply
+        assert gzip.decompress(reply.body) == content, len(reply.body)
+        for other in ("gzip, deflate", "identity", "gzip;q=0", "br"):
+            reply = box.ask("GET", "/files?path=g", headers={"Accept-Encoding": other})
+            assert "content-encoding" not in reply.headers and reply.body == content, (other, reply)
+    reply = box.ask("GET", "/files?path=g", headers={"Accept-Encoding": "gzip", "Range": "bytes=0-9"})
+    assert reply.status == 206 and reply.body == content[:10], reply
 
 
 def test_form(world):

@@ -540,6 +540,13 @@ static void test_conditions(void **state)
 static void test_identity(void **state)
 {
 	(void)state;
+	assert_true(envd_gzip_wanted("gzip"));
+	assert_true(envd_gzip_wanted("GZIP;q=0.5, identity; q=0"));
+	assert_false(envd_gzip_wanted(NULL));
+	assert_false(envd_gzip_wanted(""));
+	assert_false(envd_gzip_wanted("gzip, deflate"));
+	assert_false(envd_gzip_wanted("gzip;q=0"));
+	assert_false(envd_gzip_wanted("gzip, *"));
 	assert_true(envd_identity_accepted(NULL));
 	assert_true(envd_identity_accepted(""));
 	assert_true(envd_identity_accepted("gzip"));

@@ -87,12 +87,19 @@ def test_kill():
 
 
 def test_metrics():
-    """get_metrics()"""
+    """get_metrics(): what programs and files take now"""
     sandbox = box()
-    sandbox.commands.run("true")
-    last = until(sandbox.get_metrics, "a first metric", 20)[-1]
-    assert last.cpu_count >= 1 and 0 < last.mem_used <= last.mem_total and last.disk_used <= last.disk_total
+    sandbox.files.write("zeros", bytes(20_000_000))
+    eater = sandbox.commands.run("exec python3 -c 'import time; x = b\"x\" * 50_000_000; time.sleep(60)'", background=True)
+
+    def newest():
+        metrics = sandbox.get_metrics()
+        return metrics and metrics[-1].mem_used > 40_000_000 and metrics[-1]
+    last = until(newest, "a metric with the memory", 30)
+    assert last.cpu_count >= 1 and last.mem_used <= last.mem_total
+    assert 20_000_000 <= last.disk_used <= last.disk_total
     assert last.timestamp.tzinfo is not None
+    eater.kill()
     raises(e2b.SandboxNotFoundException, Sandbox.get_metrics, "inosuchsandbox")
 
 
