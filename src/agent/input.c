@@ -15,7 +15,8 @@ static struct writer {
 	int sock;
 	bool used;
 	bool own; /* it started the command: the first follower has the socket, and IN_END closes the input */
-	struct command *command;
+	struct command
+		*command; /* NULL: it has ended, and the writer has only to hear how far it came */
 } writers[WRITERS_MAX];
 static size_t n_writers; /* every one in use lies below */
 
@@ -61,15 +62,10 @@ static void writer_end(struct writer *w)
 	writer_free(w);
 }
 
-/* Is its end all that it still had to say? Then everything it sent was written before the command ended. */
-static bool writer_is_through(const struct writer *w)
-{
-	static struct wire_frame f;
-
-	return !w->own && !w->command->in_data && wire_recv(w->sock, &f, WIRE_ON_TO_OP) == 1 &&
-	       f.head.type == WIRE_IN_END;
-}
-
+/*
+ * The command has ended. What a writer sent and we took has been written, unless it still waits; a writer whose next
+ * word is its end has lost nothing, even if that word is still on its way.
+ */
 void writers_drop(struct command *c)
 {
 	for (size_t i = n_writers; i-- > 0;) {
@@ -77,11 +73,16 @@ void writers_drop(struct command *c)
 
 		if (!w->used || w->command != c)
 			continue;
-		if (writer_is_through(w))
-			writer_end(w);
-		else
+		if (w->own || c->in_data)
 			writer_fail(w, EPIPE);
+		else
+			w->command = NULL;
 	}
+}
+
+static bool has_to_wait(const struct writer *w)
+{
+	return w->command && w->command->in_data;
 }
 
 void writers_orphan(struct command *c)
@@ -171,7 +172,7 @@ void input_watch(struct command *c)
 static void writer_broken(struct writer *w)
 {
 	struct command *c = w->command;
-	bool cancel = w->own && !c->keep;
+	bool cancel = w->own && c && !c->keep;
 
 	writer_free(w);
 	if (cancel)
@@ -193,7 +194,7 @@ static bool writer_read(struct writer *w)
 		writer_broken(w);
 	} else if (f.head.type == WIRE_IN_END) {
 		writer_end(w);
-	} else if (c->in_fd >= 0 && !c->close_input) {
+	} else if (c && c->in_fd >= 0 && !c->close_input) {
 		write_input(c, f.data, wire_len(&f));
 	} else if (!w->own) {
 		writer_fail(w, EPIPE);
@@ -205,11 +206,11 @@ static void writer_ready(void *object, short events)
 {
 	struct writer *w = object;
 
-	for (int i = 0; i < FRAMES_PER_TURN && w->used && !w->command->in_data; i++)
+	for (int i = 0; i < FRAMES_PER_TURN && w->used && !has_to_wait(w); i++)
 		if (!writer_read(w))
 			return;
 	/* Hung up while its turn has not come: it does not want to know. */
-	if (w->used && w->command->in_data && (events & (POLLHUP | POLLERR)))
+	if (w->used && has_to_wait(w) && (events & (POLLHUP | POLLERR)))
 		writer_free(w);
 }
 
@@ -217,6 +218,6 @@ void writers_watch(void)
 {
 	for (size_t i = 0; i < n_writers; i++)
 		if (writers[i].used)
-			loop_watch(writers[i].sock, writers[i].command->in_data ? 0 : POLLIN,
+			loop_watch(writers[i].sock, has_to_wait(&writers[i]) ? 0 : POLLIN,
 				   writer_ready, &writers[i]);
 }

@@ -6,6 +6,7 @@
 #include "warden/warden_priv.h"
 
 #include "base/clock.h"
+#include "service/program.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
 
@@ -31,7 +32,7 @@ int room_find(struct warden *w, const char *program, struct fail *fail)
 	int fd, r = 0;
 
 	if (!program)
-		r = place_program("server", "glovebox-server", path, sizeof(path));
+		r = program_find("server", "glovebox-server", path, sizeof(path));
 	if (r < 0)
 		return fail_set(fail, -r, "server",
 				"there is no glovebox-server beside this program; is glovebox "
@@ -149,10 +150,16 @@ static void reset_signals(void)
 static _noreturn_ void become_server(struct warden *w, pid_t parent, const int *fds, size_t n_fds,
 				     char **argv)
 {
-	char *env[] = { (char[]){ "PATH=/usr/bin:/bin" }, (char[]){ "LANG=C.UTF-8" }, NULL };
+	/* Of ours only where the language files are, if somebody said so. */
+	const char *languages = getenv("GLOVEBOX_LANGUAGES");
+	char languages_text[PATH_MAX + 32];
+	char *env[] = { (char[]){ "PATH=/usr/bin:/bin" }, (char[]){ "LANG=C.UTF-8" },
+			languages && *languages ? languages_text : NULL, NULL };
 	int program_fd = fcntl(w->room.program_fd, F_DUPFD_CLOEXEC, ABOVE_FDS);
 	int r = program_fd < 0 ? -errno : give_fds(fds, n_fds);
 
+	(void)snprintf(languages_text, sizeof(languages_text), "GLOVEBOX_LANGUAGES=%s",
+		       languages ? languages : "");
 	reset_signals();
 	(void)setsid();
 	(void)umask(077);

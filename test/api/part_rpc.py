@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RPC of a box by hand: envelopes, half-closed streams, errors as the protocol wants them."""
 import base64
+import concurrent.futures
 import json
 import socket
 import threading
@@ -223,6 +224,25 @@ def test_stream_input(world):
         assert box.rpc("process.Process/CloseStdin", {"process": {"pid": pid}})[0] == 200
         out, _, _, _ = raw.collect(stream)
     assert out.strip() == b"90000", out
+
+
+def test_last_input(world):
+    """input upon which a command ends at once has arrived all the same"""
+    box, wrong = world.client.create(), []
+
+    def once(_):
+        with box.start("exec sh -c 'read x'", stdin=True) as connection:
+            stream = raw.messages(connection)
+            pid = next(stream)[1]["event"]["start"]["pid"]
+            time.sleep(0.015)
+            status, answer = box.rpc("process.Process/SendInput", {"process": {"pid": pid}, "input": {"stdin": "aGkK"}})
+            end = raw.collect(stream)[2]
+        if status != 200 or end["status"] != "exit status 0":
+            wrong.append((status, answer, end))
+    # Many at once: what is looked for is a race.
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        list(pool.map(once, range(240)))
+    assert not wrong, f"{len(wrong)} of 240: {wrong[0]}"
 
 
 def test_tags(world):
