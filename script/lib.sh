@@ -7,7 +7,7 @@
 
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Where the builds go: $BUILD, $BUILD-asan and $BUILD-breakable. Set it to build elsewhere, e.g. when
+# Where the builds go: $BUILD, $BUILD-asan, $BUILD-breakable and $BUILD-tsan. Set it to build elsewhere, e.g. when
 # the checkout belongs to somebody else.
 BUILD=${BUILD:-$ROOT/build}
 

@@ -7,6 +7,7 @@
 #include "agent/fs_priv.h"
 
 #include "base/dir.h"
+#include "base/io.h"
 
 #include <fcntl.h>
 #include <sys/xattr.h>
@@ -76,21 +77,6 @@ static bool is_zero(const unsigned char *data, size_t len)
 	return len == 0 || (data[0] == 0 && memcmp(data, data + 1, len - 1) == 0);
 }
 
-static int write_block(int fd, const unsigned char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static int copy_bytes(const struct copy *c, int from_fd, int to_fd)
 {
 	static unsigned char data[BLOCK];
@@ -112,7 +98,7 @@ static int copy_bytes(const struct copy *c, int from_fd, int to_fd)
 		if (is_zero(data, (size_t)n))
 			r = lseek(to_fd, n, SEEK_CUR) < 0 ? -errno : 0;
 		else
-			r = write_block(to_fd, data, (size_t)n);
+			r = io_write_all(to_fd, data, (size_t)n);
 		if (r < 0)
 			return r;
 	}

@@ -10,6 +10,8 @@
  */
 #include "agent/fs_priv.h"
 
+#include "base/io.h"
+
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -96,19 +98,7 @@ int fs_upload_begin(struct fs_upload *u, const char *path)
 
 int fs_upload_add(struct fs_upload *u, const void *data, size_t len)
 {
-	const unsigned char *at = data;
-
-	while (len) {
-		ssize_t n = write(u->fd, at, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return io_write_all(u->fd, data, len);
 }
 
 /* The new file has no attributes yet, so these become the whole set. */

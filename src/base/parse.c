@@ -105,3 +105,14 @@ int parse_cpus_milli(const char *text, uint32_t *ret_milli)
 	*ret_milli = (uint32_t)(whole * 1000 + milli);
 	return 0;
 }
+
+char *parse_trim(char *text)
+{
+	static const char blanks[] = " \t";
+	size_t n;
+
+	text += strspn(text, blanks);
+	for (n = strlen(text); n > 0 && strchr(blanks, text[n - 1]);)
+		text[--n] = '\0';
+	return text;
+}

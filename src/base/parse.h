@@ -15,3 +15,6 @@ _must_check_ int parse_duration_us(const char *text, uint64_t *ret_us);
 
 /* A CPU share: "1", "0.5", "2.25", in thousandths of a CPU. */
 _must_check_ int parse_cpus_milli(const char *text, uint32_t *ret_milli);
+
+/* Takes spaces and tabs off both ends, in place. */
+char *parse_trim(char *text);

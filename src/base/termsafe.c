@@ -246,3 +246,12 @@ void termsafe_line(const char *text, char *out, size_t out_size)
 	if (add_piece(out, out_size, &at, piece, n))
 		out[at] = '\0';
 }
+
+void termsafe_say(const char *fmt, va_list args)
+{
+	char text[512], line[1024];
+
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	termsafe_line(text, line, sizeof(line));
+	(void)fprintf(stderr, "glovebox: %s\n", line);
+}

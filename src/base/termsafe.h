@@ -16,6 +16,8 @@
 
 #include "base/util.h"
 
+#include <stdarg.h>
+
 #define TERMSAFE_SGR_MAX 32
 
 struct termsafe {
@@ -38,3 +40,7 @@ size_t termsafe_flush(struct termsafe *ts, char *out, size_t out_size);
 /* A name or another short text on one line: also line ends, tabs and colours are shown, and what does
  * not fit is cut off with an ellipsis. */
 void termsafe_line(const char *text, char *out, size_t out_size);
+
+/* "glovebox: " and such a line, to stderr: how every program of ours speaks to people. File names may have
+ * line ends and worse in them. */
+void termsafe_say(const char *fmt, va_list args) _printf_(1, 0);

@@ -83,6 +83,15 @@ bool utf8_valid(const void *p, size_t n, size_t *ret_bad_offset)
 	return false;
 }
 
+bool utf8_plain(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t') ||
+		    text[i] == 0x7f)
+			return false;
+	return utf8_valid(text, n, NULL);
+}
+
 int utf8_replace_invalid(const void *p, size_t n, struct buf *out)
 {
 	const unsigned char *from = p;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "box/ids.h"
 
-#include "box/breakable.h"
 #include "base/buf.h"
 #include "base/parse.h"
 #include "box/breakable.h"
@@ -21,21 +20,27 @@
 #define SUBID_SIZE 1024u
 #define SINGLE_SLOTS 4096u
 
+void ids_run_dir(char ret[static IDS_RUN_DIR_SIZE])
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (geteuid() == 0)
+		(void)snprintf(ret, IDS_RUN_DIR_SIZE, "/run/glovebox");
+	else if (runtime && runtime[0] == '/' && access(runtime, W_OK) == 0 &&
+		 strlen(runtime) < 200)
+		(void)snprintf(ret, IDS_RUN_DIR_SIZE, "%s/glovebox", runtime);
+	else
+		(void)snprintf(ret, IDS_RUN_DIR_SIZE, "/tmp/glovebox-%u", geteuid());
+}
+
 /* The directory of lock files: only this user can write there. */
 static int open_run_dir(struct fail *fail)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	_cleanup_(fd_closep) int fd = -EBADF;
-	char path[256];
+	char path[IDS_RUN_DIR_SIZE];
 	struct stat st;
 
-	if (geteuid() == 0)
-		(void)snprintf(path, sizeof(path), "/run/glovebox");
-	else if (runtime && runtime[0] == '/' && access(runtime, W_OK) == 0 &&
-		 strlen(runtime) < 200)
-		(void)snprintf(path, sizeof(path), "%s/glovebox", runtime);
-	else
-		(void)snprintf(path, sizeof(path), "/tmp/glovebox-%u", geteuid());
+	ids_run_dir(path);
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return fail_set(fail, errno, "lock directory", "cannot make %s: %s", path,
 				strerror(errno));

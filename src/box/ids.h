@@ -36,6 +36,10 @@ struct ids {
 		.lock_fd = -EBADF                                                                  \
 	}
 
+/* Where lock files are: of the machine when we are root, else of this user. */
+#define IDS_RUN_DIR_SIZE 256
+void ids_run_dir(char ret[static IDS_RUN_DIR_SIZE]);
+
 /* Finds out what this user may map and opens the lock file. */
 _must_check_ int ids_host_open(struct ids_host *ret, struct fail *fail);
 void ids_host_close(struct ids_host *h);

@@ -35,15 +35,11 @@ static const struct cli_verb verbs[] = {
 
 int cli_error(int status, const char *fmt, ...)
 {
-	char text[512], shown[1024];
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
+	termsafe_say(fmt, args);
 	va_end(args);
-	/* File names may have line ends and worse in them. */
-	termsafe_line(text, shown, sizeof(shown));
-	(void)fprintf(stderr, "glovebox: %s\n", shown);
 	return status;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "cli/run_service_priv.h"
 
+#include "service/discovery.h"
 #include "service/program.h"
 
 #include <fcntl.h>
@@ -25,22 +26,14 @@
 /* A service of this machine whose key we may read. */
 static bool service_is_near(void)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR"), *key = getenv("E2B_API_KEY"), *state;
+	const char *key = getenv("E2B_API_KEY");
+	struct discovery found;
 	char path[PATH_MAX];
-	json_t *o = NULL;
-	bool near;
 
-	if (runtime && *runtime) {
-		(void)snprintf(path, sizeof(path), "%s/glovebox/service.json", runtime);
-		o = json_load_file(path, 0, NULL);
-	}
-	if (!o)
-		o = json_load_file("/run/glovebox/service.json", 0, NULL);
-	state = json_string_value(json_object_get(o, "state"));
-	(void)snprintf(path, sizeof(path), "%s/local.key", state ? state : "");
-	near = state && ((key && *key) || access(path, R_OK) == 0);
-	json_decref(o);
-	return near;
+	if (discovery_read(&found) < 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "%s/local.key", found.state);
+	return (key && *key) || access(path, R_OK) == 0;
 }
 
 /* Asked to, we also go where the SDKs would go. Unasked, code stays on this machine. */

@@ -10,18 +10,8 @@
 static json_t *contents(int fd)
 {
 	_cleanup_(buf_done) struct buf data = BUF_INIT(RUN_SERVICE_BODY_MAX);
-	_cleanup_(freep) char *text = NULL;
-	size_t size;
 
-	if (buf_read_fd(&data, fd) < 0)
-		return NULL;
-	size = sodium_base64_encoded_len(data.len, sodium_base64_VARIANT_ORIGINAL);
-	text = malloc(size);
-	if (!text)
-		return NULL;
-	(void)sodium_bin2base64(text, size, data.data ? data.data : (const unsigned char *)"",
-				data.len, sodium_base64_VARIANT_ORIGINAL);
-	return json_string(text);
+	return buf_read_fd(&data, fd) < 0 ? NULL : run_base64_json(data.data, data.len);
 }
 
 static void set_limit(json_t *o, const char *name, uint64_t value, uint64_t per_unit)

@@ -55,8 +55,7 @@ static void end_with(struct watch *w, enum run_status status, const char *messag
  */
 static void weigh(struct watch *w, uint32_t tasks)
 {
-	uint32_t fair = (w->step->limits.cpu_milli + 999) / 1000 * TASKS_PER_CPU;
-	uint32_t milli = tasks <= fair ? 1000 : MAX(1000 * fair / tasks, 1u);
+	uint32_t milli = box_weight(w->step->limits.cpu_milli, tasks);
 
 	/* Only for a change that matters: it is a write to the kernel at most every tick. */
 	if (!control_on("weight") || (milli < w->weight_milli * 2 && milli * 2 > w->weight_milli))

@@ -2,6 +2,7 @@
 #include "client/api.h"
 
 #include "base/buf.h"
+#include "service/discovery.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -30,32 +31,6 @@ static int read_small(const char *path, char *ret, size_t size)
 	memcpy(ret, text.data ? text.data : (const unsigned char *)"", text.len);
 	ret[text.len] = '\0';
 	return 0;
-}
-
-/* What `glovebox serve` left where it runs: of this user's own service, else the machine's. */
-static int read_discovery(char *url, size_t url_size, char *state, size_t state_size)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char path[512], text[SMALL_FILE_MAX];
-	const char *found;
-	json_t *o;
-	int r = -ENOENT;
-
-	if (runtime && *runtime) {
-		(void)snprintf(path, sizeof(path), "%s/glovebox/service.json", runtime);
-		r = read_small(path, text, sizeof(text));
-	}
-	if (r < 0)
-		r = read_small("/run/glovebox/service.json", text, sizeof(text));
-	if (r < 0)
-		return r;
-	o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	found = json_string_value(json_object_get(o, "url"));
-	(void)snprintf(url, url_size, "%s", found ? found : "");
-	found = json_string_value(json_object_get(o, "state"));
-	(void)snprintf(state, state_size, "%s", found ? found : "");
-	json_decref(o);
-	return *url && *state ? 0 : -EBADMSG;
 }
 
 static void copy_url(char *ret, size_t size, const char *url)
@@ -90,24 +65,24 @@ int api_open(struct api *ret, struct fail *fail)
 {
 	const char *url = getenv("E2B_API_URL"), *sandbox_url = getenv("E2B_SANDBOX_URL");
 	struct api a = { 0 };
-	char found[512] = "", state[512] = "";
-	int r = read_discovery(found, sizeof(found), state, sizeof(state));
+	struct discovery found = { 0 };
+	int r = discovery_read(&found);
 
 	if (url && *url) {
 		copy_url(a.url, sizeof(a.url), url);
 		/* The local service's key is for the local service. */
-		if (strcmp(a.url, found) != 0)
-			*state = '\0';
+		if (strcmp(a.url, found.url) != 0)
+			found.state[0] = '\0';
 	} else if (r < 0) {
 		return fail_set(
 			fail, -r, "service",
 			"no service is running here: start one with 'glovebox serve', or set E2B_API_URL and E2B_API_KEY");
 	} else {
-		copy_url(a.url, sizeof(a.url), found);
+		copy_url(a.url, sizeof(a.url), found.url);
 	}
 	copy_url(a.sandbox_url, sizeof(a.sandbox_url),
 		 sandbox_url && *sandbox_url ? sandbox_url : a.url);
-	r = find_key(&a, state, fail);
+	r = find_key(&a, found.state, fail);
 	if (r < 0)
 		return r;
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(a.curl = curl_easy_init()))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/session.h"
 
+#include "base/io.h"
+
 #include <getopt.h>
 #include <signal.h>
 #include <sodium.h>
@@ -104,23 +106,6 @@ static void on_started(void *arg, uint32_t pid)
 
 /* --- output ----------------------------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const void *data, size_t len)
-{
-	const char *p = data;
-
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static int on_output(void *arg, bool is_err, const void *data, size_t len)
 {
 	struct session *s = arg;
@@ -129,11 +114,11 @@ static int on_output(void *arg, bool is_err, const void *data, size_t len)
 	char *shown;
 
 	if (!s->safe[is_err])
-		return write_all(fd, data, len);
+		return io_write_all(fd, data, len);
 	shown = malloc(size);
 	if (!shown)
 		return -ENOMEM;
-	r = write_all(fd, shown, termsafe_feed(&s->filter[is_err], data, len, shown, size));
+	r = io_write_all(fd, shown, termsafe_feed(&s->filter[is_err], data, len, shown, size));
 	free(shown);
 	return r;
 }
@@ -144,8 +129,8 @@ static void flush_output(struct session *s)
 		char shown[512];
 
 		if (s->safe[i])
-			(void)write_all(i + 1, shown,
-					termsafe_flush(&s->filter[i], shown, sizeof(shown)));
+			(void)!io_write_all(i + 1, shown,
+					    termsafe_flush(&s->filter[i], shown, sizeof(shown)));
 	}
 }
 

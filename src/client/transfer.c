@@ -2,6 +2,7 @@
 #include "client/transfer.h"
 
 #include "base/buf.h"
+#include "base/io.h"
 
 #define REASON_MAX 4096
 
@@ -33,18 +34,8 @@ static size_t on_download(char *data, size_t size, size_t n, void *arg)
 	(void)curl_easy_getinfo(d->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status != 200)
 		return buf_add(&d->reason, data, len) < 0 ? 0 : len;
-	for (size_t at = 0; at < len;) {
-		ssize_t put = write(d->fd, data + at, len - at);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0) {
-			d->err = errno;
-			return 0;
-		}
-		at += (size_t)put;
-	}
-	return len;
+	d->err = -io_write_all(d->fd, data, len);
+	return d->err ? 0 : len;
 }
 
 /* Performs and frees the handle. */

@@ -196,16 +196,6 @@ static int set_key(struct language *l, const struct key *key, char *value)
 	return -EINVAL;
 }
 
-static char *trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, BLANKS);
-	for (n = strlen(text); n > 0 && strchr(BLANKS, text[n - 1]);)
-		text[--n] = '\0';
-	return text;
-}
-
 static int parse_line(struct language *l, const char *where, size_t number, char *line,
 		      struct fail *fail)
 {
@@ -217,8 +207,8 @@ static int parse_line(struct language *l, const char *where, size_t number, char
 		return fail_set(fail, EINVAL, "language", "%s:%zu: expected key = value", where,
 				number);
 	*value++ = '\0';
-	name = trim(line);
-	value = trim(value);
+	name = parse_trim(line);
+	value = parse_trim(value);
 	if (!*value)
 		return fail_set(fail, EINVAL, "language", "%s:%zu: %.40s has no value", where,
 				number, name);
@@ -273,7 +263,7 @@ static int parse_lines(struct language *l, const char *where, char *text, struct
 	for (size_t number = 1; (line = strsep(&rest, "\n")); number++) {
 		int r;
 
-		line = trim(line);
+		line = parse_trim(line);
 		if (!*line || *line == '#')
 			continue;
 		r = parse_line(l, where, number, line, fail);
@@ -283,15 +273,6 @@ static int parse_lines(struct language *l, const char *where, char *text, struct
 	return check_complete(l, where, fail);
 }
 
-/* No control characters, so that what is shown of it or passed on is what one sees in the file. */
-static bool is_text(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t')
-			return false;
-	return utf8_valid(text, len, NULL);
-}
-
 int language_parse(const char *where, const char *text, size_t len, struct language *ret,
 		   struct fail *fail)
 {
@@ -299,7 +280,7 @@ int language_parse(const char *where, const char *text, size_t len, struct langu
 	_cleanup_(freep) char *copy = NULL;
 	int r;
 
-	if (len > LANGUAGE_FILE_MAX || !is_text(text, len))
+	if (len > LANGUAGE_FILE_MAX || !utf8_plain(text, len))
 		return fail_set(fail, EINVAL, "language",
 				"%s: not plain text in UTF-8 of at most %zu bytes", where,
 				LANGUAGE_FILE_MAX);

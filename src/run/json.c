@@ -9,12 +9,22 @@
 #include <sodium.h>
 #include <sys/stat.h>
 
+json_t *run_base64_json(const void *data, size_t len)
+{
+	size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
+	_cleanup_(freep) char *text = malloc(size);
+
+	if (!text)
+		return NULL;
+	(void)sodium_bin2base64(text, size, len ? data : (const unsigned char *)"", len,
+				sodium_base64_VARIANT_ORIGINAL);
+	return json_string(text);
+}
+
 void run_set_bytes(json_t *o, const char *name, const void *data, size_t len)
 {
 	_cleanup_(buf_done) struct buf shown = BUF_INIT(len * 3 + 16);
-	_cleanup_(freep) char *encoded = NULL;
 	char key[64];
-	size_t size;
 
 	if (utf8_valid(data, len, NULL)) {
 		(void)json_object_set_new(o, name, json_stringn_nocheck(len ? data : "", len));
@@ -23,13 +33,8 @@ void run_set_bytes(json_t *o, const char *name, const void *data, size_t len)
 	if (utf8_replace_invalid(data, len, &shown) == 0)
 		(void)json_object_set_new(o, name,
 					  json_stringn_nocheck((char *)shown.data, shown.len));
-	size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
-	encoded = malloc(size);
-	if (!encoded)
-		return;
-	(void)sodium_bin2base64(encoded, size, data, len, sodium_base64_VARIANT_ORIGINAL);
 	(void)snprintf(key, sizeof(key), "%s_base64", name);
-	(void)json_object_set_new(o, key, json_string(encoded));
+	(void)json_object_set_new(o, key, run_base64_json(data, len));
 }
 
 static json_t *number(uint64_t value)

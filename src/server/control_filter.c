@@ -2,55 +2,14 @@
 #include "server/control_text.h"
 
 #include "base/parse.h"
-#include "base/utf8.h"
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -EINVAL;
-}
-
-/* Decodes text[0..n) in place and ends it with a NUL; returns the new length. '%' must be
- * followed by two digits, and nothing may become a NUL. */
-static ssize_t percent_decode(char *text, size_t n, bool plus_is_space)
-{
-	size_t out = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		char c = text[i];
-
-		if (c == '+' && plus_is_space) {
-			c = ' ';
-		} else if (c == '%') {
-			int high = i + 2 < n ? hex_digit(text[i + 1]) : -EINVAL;
-			int low = high >= 0 ? hex_digit(text[i + 2]) : -EINVAL;
-
-			if (low < 0 || high * 16 + low == 0)
-				return -EINVAL;
-			c = (char)(high * 16 + low);
-			i += 2;
-		}
-		text[out++] = c;
-	}
-	text[out] = '\0';
-	return (ssize_t)out;
-}
+#include "server/uri.h"
 
 /* One half of a pair: form-decoded, then URI-decoded, and then text. */
 static int decode_part(char *text)
 {
-	ssize_t n = percent_decode(text, strlen(text), true);
+	int r = uri_decode(text, strlen(text), true, text);
 
-	if (n >= 0)
-		n = percent_decode(text, (size_t)n, false);
-	if (n < 0 || !utf8_valid(text, (size_t)n, NULL))
-		return -EINVAL;
-	return 0;
+	return r < 0 ? r : uri_decode(text, strlen(text), false, text);
 }
 
 static int add_pair(json_t *filter, char *pair)

@@ -93,13 +93,8 @@ static int send_line(struct live *l, json_t *line)
 
 static int on_output(void *arg, bool is_err, const void *data, size_t len)
 {
-	size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
-	_cleanup_(freep) char *text = malloc(size);
-
-	if (!text)
-		return -ENOMEM;
-	(void)sodium_bin2base64(text, size, data, len, sodium_base64_VARIANT_ORIGINAL);
-	return send_line(arg, json_pack("{ss}", is_err ? "stderr_base64" : "stdout_base64", text));
+	return send_line(arg, json_pack("{so}", is_err ? "stderr_base64" : "stdout_base64",
+					run_base64_json(data, len)));
 }
 
 static void *live_thread(void *arg)

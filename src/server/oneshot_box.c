@@ -290,10 +290,8 @@ static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output
 		      uint64_t *room)
 {
 	_cleanup_(buf_done) struct buf data = BUF_INIT((size_t)*room);
-	_cleanup_(freep) char *text = NULL;
 	_cleanup_(fd_closep) int sock = -EBADF;
 	char path[WIRE_PATH_MAX + sizeof(RUN_OUT) + 2];
-	size_t size;
 	int r;
 
 	(void)snprintf(path, sizeof(path), RUN_OUT "/%s", out->path);
@@ -315,13 +313,9 @@ static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output
 	out->size = data.len;
 	(void)crypto_hash_sha256(out->sha256, data.data ? data.data : (const unsigned char *)"",
 				 data.len);
-	size = sodium_base64_encoded_len(data.len, sodium_base64_VARIANT_ORIGINAL);
-	text = malloc(size);
-	if (!text)
-		return -ENOMEM;
-	(void)sodium_bin2base64(text, size, data.data ? data.data : (const unsigned char *)"",
-				data.len, sodium_base64_VARIANT_ORIGINAL);
-	return json_array_append_new(o->contents, json_string(text)) < 0 ? -ENOMEM : 0;
+	return json_array_append_new(o->contents, run_base64_json(data.data, data.len)) < 0 ?
+		       -ENOMEM :
+		       0;
 }
 
 int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)

@@ -8,7 +8,7 @@
 #define URI_QUERY_MAX 32
 
 /*
- * Percent-decodes text[0..len) into ret, which must have room for len + 1. Strict: a '%' that is not followed by two
+ * Percent-decodes text[0..len) into ret, which must have room for len + 1 and may be text itself. Strict: a '%' that is not followed by two
  * hexadecimal digits, a NUL, or a result that is not UTF-8 is -EINVAL. plus: '+' means a space (query).
  */
 _must_check_ int uri_decode(const char *text, size_t len, bool plus, char *ret);

@@ -6,6 +6,7 @@
 #include "service/config_priv.h"
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/termsafe.h"
 #include "base/utf8.h"
 
@@ -33,16 +34,6 @@ static int refuse(const struct reader *r, struct fail *fail, const char *what, c
 	return fail_set(fail, EINVAL, "settings", "%s:%zu: %s%s", r->where, r->line, what, shown);
 }
 
-static char *trim(char *text)
-{
-	size_t n;
-
-	text += strspn(text, BLANKS);
-	for (n = strlen(text); n > 0 && strchr(BLANKS, text[n - 1]);)
-		text[--n] = '\0';
-	return text;
-}
-
 static bool ends_here(const char *rest)
 {
 	rest += strspn(rest, BLANKS);
@@ -67,7 +58,7 @@ static int read_section(struct reader *r, char *line, struct fail *fail)
 	if (!end || !ends_here(end + 1))
 		return refuse(r, fail, "write a section as [name], not ", line);
 	*end = '\0';
-	name = trim(line + 1);
+	name = parse_trim(line + 1);
 	first = first_of_section(name);
 	if (first == config_count())
 		return refuse(r, fail, "there is no section ", name);
@@ -118,7 +109,7 @@ static int read_bare(const struct reader *r, const struct setting *s, char *valu
 		     struct fail *fail)
 {
 	value[strcspn(value, "#")] = '\0';
-	value = trim(value);
+	value = parse_trim(value);
 	if (!*value)
 		return refuse(r, fail, "there is no value for ", s->name);
 	if (s->kind == KIND_TEXT || !is_bare(value))
@@ -150,7 +141,7 @@ static int read_setting(struct reader *r, char *line, struct fail *fail)
 	if (!value)
 		return refuse(r, fail, "expected key = value, not ", line);
 	*value++ = '\0';
-	line = trim(line);
+	line = parse_trim(line);
 	value += strspn(value, BLANKS);
 	if (!*r->section)
 		return refuse(r, fail, "no [section] above the setting ", line);
@@ -172,7 +163,7 @@ static int read_lines(struct reader *r, char *text, struct fail *fail)
 	for (r->line = 1; (line = strsep(&rest, "\n")); r->line++) {
 		int err = 0;
 
-		line = trim(line);
+		line = parse_trim(line);
 		if (*line == '[')
 			err = read_section(r, line, fail);
 		else if (*line && *line != '#')
@@ -183,16 +174,6 @@ static int read_lines(struct reader *r, char *text, struct fail *fail)
 	return 0;
 }
 
-/* No control characters, so that what is used is what one sees in the file. */
-static bool is_text(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (((unsigned char)text[i] < ' ' && text[i] != '\n' && text[i] != '\t') ||
-		    text[i] == 0x7f)
-			return false;
-	return utf8_valid(text, len, NULL);
-}
-
 int config_parse(struct config *c, const char *where, const char *text, size_t len,
 		 struct fail *fail)
 {
@@ -201,7 +182,7 @@ int config_parse(struct config *c, const char *where, const char *text, size_t l
 	_cleanup_(freep) char *copy = NULL;
 	int err;
 
-	if (len > FILE_MAX || !is_text(text, len))
+	if (len > FILE_MAX || !utf8_plain(text, len))
 		return fail_set(fail, EINVAL, "settings",
 				"%.100s: not plain text in UTF-8 of at most %zu bytes", where,
 				FILE_MAX);

@@ -5,27 +5,20 @@
  */
 #include "warden/warden_priv.h"
 
+#include "service/discovery.h"
+
 #include <fcntl.h>
 #include <jansson.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define NAME "service.json"
-
 /* The same directory as the lock file of boxes, which box_host_open() has made and checked. */
 static int open_run_dir(void)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	char path[256];
+	char path[IDS_RUN_DIR_SIZE];
 	int fd;
 
-	if (geteuid() == 0)
-		(void)snprintf(path, sizeof(path), "/run/glovebox");
-	else if (runtime && runtime[0] == '/' && access(runtime, W_OK) == 0 &&
-		 strlen(runtime) < 200)
-		(void)snprintf(path, sizeof(path), "%s/glovebox", runtime);
-	else
-		(void)snprintf(path, sizeof(path), "/tmp/glovebox-%u", geteuid());
+	ids_run_dir(path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -58,11 +51,12 @@ void discovery_open(struct warden *w)
 
 	if (dir_fd < 0)
 		return;
-	fd = openat(dir_fd, NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = openat(dir_fd, DISCOVERY_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return; /* another service is the one that is found */
 	/* Its owner may have removed it between our opening and locking it. */
-	if (fstat(fd, &st) < 0 || fstatat(dir_fd, NAME, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (fstat(fd, &st) < 0 ||
+	    fstatat(dir_fd, DISCOVERY_NAME, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    st.st_ino != named.st_ino)
 		return;
 	text = describe(w);
@@ -77,7 +71,7 @@ void discovery_open(struct warden *w)
 void discovery_close(struct warden *w)
 {
 	if (w->discovery_fd >= 0)
-		(void)unlinkat(w->run_fd, NAME, 0);
+		(void)unlinkat(w->run_fd, DISCOVERY_NAME, 0);
 	fd_closep(&w->discovery_fd);
 	fd_closep(&w->run_fd);
 }

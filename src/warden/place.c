@@ -3,37 +3,21 @@
 #include "warden/warden_priv.h"
 
 #include "base/clock.h"
+#include "service/program.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#define BIND_WAIT_MS 2000
+#define BIND_PAUSE_MS 20
 #define BACKLOG 4096
 #define LOCK_WAIT_US 1500000 /* what a killed service leaves running ends within that */
 #define LOCK_RETRY_NS 50000000
-
-int place_program(const char *dir, const char *name, char *ret, size_t size)
-{
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n > 0) {
-		self[n] = '\0';
-		/* In a build tree, each program has a directory of its own beside the others'. */
-		if (snprintf(ret, size, "%s/../%s/%s", dirname(self), dir, name) < (int)size &&
-		    access(ret, X_OK) == 0)
-			return 0;
-	}
-	if (snprintf(ret, size, GLOVEBOX_LIBEXECDIR "/%s", name) < (int)size &&
-	    access(ret, X_OK) == 0)
-		return 0;
-	return -ENOENT;
-}
 
 /* CR-06: one service for each state directory. */
 static int lock_state(struct warden *w, struct fail *fail)
@@ -80,7 +64,7 @@ static int make_first_key(const struct warden *w, const char *client, struct fai
 	char path[PATH_MAX], state[CONFIG_TEXT_SIZE + 16];
 	char *argv[] = { (char[]){ "glovebox" }, (char[]){ "key" }, (char[]){ "bootstrap" }, state,
 			 NULL };
-	int status, r = client ? 0 : place_program("client", "glovebox-client", path, sizeof(path));
+	int status, r = client ? 0 : program_find("client", "glovebox-client", path, sizeof(path));
 	pid_t pid;
 
 	if (r < 0)
@@ -129,6 +113,19 @@ static void make_url(struct warden *w, const struct sockaddr_storage *at)
 		       port);
 }
 
+/* The server of a warden that was killed is dying too, but may hold the address for a moment longer. */
+static int bind_soon(int fd, const struct sockaddr_storage *at, socklen_t len)
+{
+	const struct timespec pause = { .tv_nsec = BIND_PAUSE_MS * 1000000L };
+
+	for (int ms = 0; bind(fd, (const struct sockaddr *)at, len) < 0; ms += BIND_PAUSE_MS) {
+		if (errno != EADDRINUSE || ms >= BIND_WAIT_MS)
+			return -errno;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 static int open_listener(struct warden *w, struct fail *fail)
 {
 	struct sockaddr_storage at;
@@ -142,10 +139,12 @@ static int open_listener(struct warden *w, struct fail *fail)
 	w->listen_fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (w->listen_fd >= 0)
 		(void)setsockopt(w->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (w->listen_fd < 0 || bind(w->listen_fd, (struct sockaddr *)&at, len) < 0 ||
-	    listen(w->listen_fd, BACKLOG) < 0)
-		return fail_set(fail, errno, "listen", "cannot listen on %.60s: %s",
-				w->config->server_listen, strerror(errno));
+	r = w->listen_fd < 0 ? -errno : bind_soon(w->listen_fd, &at, len);
+	if (r == 0 && listen(w->listen_fd, BACKLOG) < 0)
+		r = -errno;
+	if (r < 0)
+		return fail_set(fail, -r, "listen", "cannot listen on %.60s: %s",
+				w->config->server_listen, strerror(-r));
 	len = sizeof(at);
 	if (getsockname(w->listen_fd, (struct sockaddr *)&at, &len) < 0)
 		return fail_set(fail, errno, "listen", "getsockname: %s", strerror(errno));

@@ -30,14 +30,11 @@
 
 void say(const char *fmt, ...)
 {
-	char text[512], shown[1024];
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
+	termsafe_say(fmt, args);
 	va_end(args);
-	termsafe_line(text, shown, sizeof(shown));
-	(void)fprintf(stderr, "glovebox: %s\n", shown);
 }
 
 /* Boxes take a dozen descriptors each; the server inherits the limit for its connections. */

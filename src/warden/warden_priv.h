@@ -323,8 +323,6 @@ _must_check_ int helper_begin(const int *fds, size_t n_fds, pid_t parent);
 /* place.c */
 _must_check_ int place_open(struct warden *w, const char *client, struct fail *fail);
 void place_close(struct warden *w);
-/* The program behind us: beside our own executable in a build tree, else where it was installed. */
-_must_check_ int place_program(const char *dir, const char *name, char *ret, size_t size);
 
 /* discovery.c */
 void discovery_open(struct warden *w);

@@ -2,6 +2,7 @@
 #include "wire/tree.h"
 
 #include "base/clock.h"
+#include "base/io.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -86,17 +87,7 @@ static int on_data(struct receiver *t, const unsigned char *data, size_t len)
 	t->file_size += len;
 	if (t->events->data)
 		t->events->data(t->events->arg, data, len);
-	while (len) {
-		ssize_t n = write(t->file_fd, data, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return io_write_all(t->file_fd, data, len);
 }
 
 static int on_file_end(struct receiver *t)

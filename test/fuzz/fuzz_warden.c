@@ -40,7 +40,13 @@ static void check_fields(void)
 	case WARDEN_DROP_LAYER:
 		check_id(in.as_DROP_LAYER.layer);
 		break;
+	case WARDEN_NEXT_LAYER:
+		if (in.as_NEXT_LAYER.layer[0])
+			check_id(in.as_NEXT_LAYER.layer);
+		break;
 	case WARDEN_REPLY:
+		if (in.as_REPLY.layer[0])
+			check_id(in.as_REPLY.layer);
 		assert(strnlen(in.as_REPLY.msg, sizeof(in.as_REPLY.msg)) < sizeof(in.as_REPLY.msg));
 		assert(strnlen(in.as_REPLY.where, sizeof(in.as_REPLY.where)) <
 		       sizeof(in.as_REPLY.where));

@@ -145,12 +145,28 @@ static void test_buf_read(void **state)
 	assert_int_equal(buf_read_fd(&b, -EBADF), -EBADF);
 }
 
+static void test_trim(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "", "" }, { " \t ", "" }, { "a", "a" }, { "\t a b \t", "a b" }, { "a\n ", "a\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char text[16];
+
+		(void)snprintf(text, sizeof(text), "%s", rows[i][0]);
+		assert_string_equal(parse_trim(text), rows[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_u64),      cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_duration), cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_buf_add),  cmocka_unit_test(test_buf_read),
+		cmocka_unit_test(test_trim),
 	};
 
 	return cmocka_run_group_tests_name("parse", tests, NULL, NULL);

@@ -121,12 +121,24 @@ static void test_replace_full(void **state)
 	assert_string_equal((const char *)out.data, "abc" FFFD);
 }
 
+static void test_plain(void **state)
+{
+	static const char *const bad[] = { "a\rb", "\x1b[31m", "\x7f", "\x01", "\xff", "a\xc3" };
+
+	(void)state;
+	assert_true(utf8_plain("", 0));
+	assert_true(utf8_plain("two\n\tlines \xc3\xa4", 13));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(utf8_plain(bad[i], strlen(bad[i])));
+	assert_false(utf8_plain("a\0b", 3));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_code_point), cmocka_unit_test(test_every_two_bytes),
 		cmocka_unit_test(test_bad_offset),       cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_replace_full),
+		cmocka_unit_test(test_replace_full),     cmocka_unit_test(test_plain),
 	};
 
 	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);

@@ -159,6 +159,34 @@ static void test_reply_text(void **state)
 	assert_int_equal(warden_check(&frame, n, FROM_WARDEN), 0);
 }
 
+/* NEXT_LAYER may ask for the first one; a reply names one or none. */
+static void test_next_layer(void **state)
+{
+	static const char *const bad[] = { "A", "a.tmp", "../db", "a/b", " " };
+	size_t n = good(WARDEN_NEXT_LAYER, sizeof(struct warden_layer));
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		n = good(WARDEN_NEXT_LAYER, sizeof(struct warden_layer));
+		memset(frame.as_NEXT_LAYER.layer, 0, WARDEN_ID_SIZE);
+		assert_int_equal(warden_check(&frame, n, TO_WARDEN), 0);
+		memcpy(frame.as_NEXT_LAYER.layer, bad[i], strlen(bad[i]));
+		assert_int_equal(warden_check(&frame, n, TO_WARDEN), -EPROTO);
+		n = good(WARDEN_REPLY, sizeof(struct warden_reply));
+		memcpy(frame.as_REPLY.layer, "layer1", 6);
+		assert_int_equal(warden_check(&frame, n, FROM_WARDEN), 0);
+		memset(frame.as_REPLY.layer, 0, WARDEN_ID_SIZE);
+		memcpy(frame.as_REPLY.layer, bad[i], strlen(bad[i]));
+		assert_int_equal(warden_check(&frame, n, FROM_WARDEN), -EPROTO);
+	}
+	n = good(WARDEN_NEXT_LAYER, sizeof(struct warden_layer));
+	memset(frame.as_NEXT_LAYER.layer, 0, WARDEN_ID_SIZE);
+	frame.as_NEXT_LAYER.layer[WARDEN_ID_SIZE - 1] = 'a'; /* behind the end */
+	assert_int_equal(warden_check(&frame, n, TO_WARDEN), -EPROTO);
+	memset(frame.as_NEXT_LAYER.layer, 'a', WARDEN_ID_SIZE); /* without an end */
+	assert_int_equal(warden_check(&frame, n, TO_WARDEN), -EPROTO);
+}
+
 static size_t open_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -220,7 +248,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_message), cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_ids),           cmocka_unit_test(test_create),
-		cmocka_unit_test(test_reply_text),    cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_reply_text),    cmocka_unit_test(test_next_layer),
+		cmocka_unit_test(test_socket),
 	};
 
 	return cmocka_run_group_tests_name("warden", tests, NULL, NULL);

@@ -355,6 +355,46 @@ def test_snapshot_limits():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+def test_next_layer():
+    w = warden()
+    s = w.server()
+    s.hello()
+    layers = STATE + "/layers/"
+    for i in range(2):
+        open(f"{TMP}/file{i}", "w").close()
+    ask = lambda after: s.ask(NEXT_LAYER, struct.pack("<32s", c_id(after)))
+
+    def walk(limit=100):
+        found, name = [], ""
+        while (r := ask(name)).err == 0 and len(found) < limit:
+            assert r.fd is None and r.box.id == "", r
+            found.append(name := r.layer)
+        assert r.err == errno.ENOENT and r.layer == "", (r.err, r.layer)
+        return found
+
+    assert walk() == []
+    names = ["0", "9z", "a", "a0", "aa", "l" * 31, "z9"]
+    # Nothing else that lies there is named: halves, trash, and what no message could say.
+    others = [".trash-77", "half.tmp", "Caps", "sp ace", "l" * 32, "new\nline", "\xe4"]
+    try:
+        for name in reversed(names + others):
+            os.mkdir(layers + name)
+        assert walk() == names, walk()
+        assert ask("a1").layer == "aa" and ask("zzz").err == errno.ENOENT
+        os.rmdir(layers + "a0")
+        assert walk() == [n for n in names if n != "a0"]
+        # No request reads more than so much, and none takes long.
+        for i in range(65536):  # links, which are quick to make; a file has not so many
+            os.link(f"{TMP}/file{i % 2}", f"{layers}m{i}")
+        began = time.monotonic()
+        assert ask("").err == errno.EOVERFLOW
+        assert time.monotonic() - began < 1, "it took long"
+    finally:
+        subprocess.run(["find", layers, "-mindepth", "1", "-delete"], check=True)
+    assert walk() == []
+    assert w.stop() == 0
+
+
 # --- deaths ---------------------------------------------------------------------------------------
 
 
@@ -608,7 +648,8 @@ def hostile_messages():
     rng = random.Random(3)
     yield "empty head", b"\0"
     yield "half a head", b"\1\0\0\0"
-    yield "unknown type", message(10, b"")
+    yield "unknown type", message(11, b"")
+    yield "type without its payload", message(NEXT_LAYER, b"")
     yield "type of the other direction", message(ENDED, bytes(168))
     yield "short", message(CREATE, good[:-1])
     yield "long", message(CREATE, good + b"\0")
@@ -623,6 +664,10 @@ def hostile_messages():
     yield "layer with a path", message(CREATE, create_payload("h", layers=[b"../db"]))
     yield "layer with a slash", message(DROP_LAYER, target(b"a/b"))
     yield "layer .tmp", message(DROP_LAYER, target(b"a.tmp"))
+    yield "after a path", message(NEXT_LAYER, target(b"../db"))
+    yield "after capitals", message(NEXT_LAYER, target(b"A"))
+    yield "after nothing, with more behind its end", message(NEXT_LAYER, b"\0a" + bytes(30))
+    yield "after what has no end", message(NEXT_LAYER, b"a" * 32)
     yield "nine layers", message(CREATE, create_payload("h", n_layers=9))
     yield "4 billion layers", message(CREATE, create_payload("h", n_layers=0xffffffff))
     yield "layer that is not counted", message(CREATE, create_payload("h", layers=["a"], n_layers=0))
@@ -631,7 +676,7 @@ def hostile_messages():
         yield f"random {i}", rng.randbytes(rng.randrange(1, 400))
     for i in range(20):
         n = rng.randrange(0, 400)
-        yield f"random of type {i % 10}", message(i % 10, rng.randbytes(n))
+        yield f"random of type {i % 11}", message(i % 11, rng.randbytes(n))
 
 
 def test_hostile_messages():

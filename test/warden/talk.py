@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER = range(1, 10)
+HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER = range(1, 11)
 REPLY, BOX, ENDED, PAUSED = range(20, 24)
 ROOT_FLAG, PAUSE_FLAG = 1, 2
 KILLED, TIMEOUT, MEMORY, CRASHED, STOPPED = range(1, 6)
@@ -50,6 +50,7 @@ class Reply:
         self.where, self.msg = where.rstrip(b"\0").decode(), msg.rstrip(b"\0").decode()
         self.box = Box(data[208:280])
         self.usage = dict(zip(self.USAGE_KEYS, struct.unpack_from("<15Q2I", data, 280)))
+        self.layer = struct.unpack_from("<32s", data, 408)[0].rstrip(b"\0").decode()
         self.fd = fds[0] if fds else None
 
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the service of this machine is: `glovebox serve` leaves word of it for whoever runs here. */
+#pragma once
+
+#include "base/util.h"
+
+#define DISCOVERY_NAME "service.json" /* in the directory of lock files (box/ids.h) */
+#define DISCOVERY_URL_SIZE 256
+#define DISCOVERY_STATE_SIZE 512
+
+struct discovery {
+	char url[DISCOVERY_URL_SIZE];
+	char state[DISCOVERY_STATE_SIZE]; /* its state directory */
+};
+
+/* Of this user's own service, else of the machine's. -ENOENT: there is none; -EBADMSG: it does not say both. */
+_must_check_ int discovery_read(struct discovery *ret);
