@@ -165,13 +165,8 @@ int layer_drop(struct warden *w, const char *name)
 /* Is it the name of a layer, and not of one that is being made or deleted? Fills ret with it and NULs. */
 static bool read_name(const char *entry, char ret[static WARDEN_ID_SIZE])
 {
-	size_t len = strlen(entry);
-
-	if (len >= WARDEN_ID_SIZE)
-		return false;
 	memset(ret, 0, WARDEN_ID_SIZE);
-	memcpy(ret, entry, len);
-	return warden_id_ok(ret);
+	return snprintf(ret, WARDEN_ID_SIZE, "%s", entry) < WARDEN_ID_SIZE && warden_id_ok(ret);
 }
 
 /* Nothing is kept between two requests, so each reads the whole directory: names only, and no more of them than
