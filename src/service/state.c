@@ -161,29 +161,66 @@ static int give_database(struct state *s, uid_t from, uid_t uid, gid_t gid, stru
 	return 0;
 }
 
-static int open_db(struct state *s, const struct config *c, enum state_how how, struct fail *fail)
+/* A directory that is its owner's before anybody can find it: who comes second must not take it for root's. */
+static int prepare_db(const struct state *s, const char *name, const struct config *c,
+		      struct fail *fail)
 {
-	bool made = how != STATE_LOOK && mkdirat(s->dir_fd, "db", 0700) == 0;
-	int err = errno;
+	_cleanup_(fd_closep) int fd =
+		openat(s->dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	uid_t uid;
 	gid_t gid;
 	int r;
 
-	if (how != STATE_LOOK && !made && err != EEXIST)
-		return fail_set(fail, err, "state", "cannot make %.120s/db: %s", s->path,
-				strerror(err));
+	if (fd < 0 || fchmod(fd, 0700) < 0 || fstat(fd, &st) < 0)
+		return fail_set(fail, errno, "state", "%.120s/db: %s", s->path, strerror(errno));
+	r = server_ids(c, &st, &uid, &gid, fail);
+	if (r < 0)
+		return r;
+	if (st.st_uid != uid && fchown(fd, uid, gid) < 0)
+		return fail_set(fail, errno, "state", "cannot give %.100s/db to user %u: %s",
+				s->path, uid, strerror(errno));
+	if (renameat2(s->dir_fd, name, s->dir_fd, "db", RENAME_NOREPLACE) < 0 && errno != EEXIST)
+		return fail_set(fail, errno, "state", "cannot make %.120s/db: %s", s->path,
+				strerror(errno));
+	return 0;
+}
+
+static int make_db(const struct state *s, const struct config *c, struct fail *fail)
+{
+	char name[32];
+	int r;
+
+	if (faccessat(s->dir_fd, "db", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), ".db-%d", (int)getpid());
+	if (mkdirat(s->dir_fd, name, 0700) < 0 && errno != EEXIST)
+		return fail_set(fail, errno, "state", "cannot make %.120s/db: %s", s->path,
+				strerror(errno));
+	r = prepare_db(s, name, c, fail);
+	(void)unlinkat(s->dir_fd, name,
+		       AT_REMOVEDIR); /* if somebody else was first, or it failed */
+	return r;
+}
+
+static int open_db(struct state *s, const struct config *c, enum state_how how, struct fail *fail)
+{
+	struct stat st;
+	uid_t uid;
+	gid_t gid;
+	int r = how == STATE_LOOK ? 0 : make_db(s, c, fail);
+
+	if (r < 0)
+		return r;
 	s->db_fd = openat(s->dir_fd, "db", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->db_fd < 0 || fstat(s->db_fd, &st) < 0)
 		return refuse_open(s->path, errno, fail);
-	if (made && fchmod(s->db_fd, 0700) < 0)
-		return fail_set(fail, errno, "state", "%.120s/db: %s", s->path, strerror(errno));
 	s->uid = st.st_uid;
 	s->gid = st.st_gid;
 	r = server_ids(c, &st, &uid, &gid, fail);
 	if (r < 0)
 		return r;
-	if (st.st_uid == uid || geteuid() != 0 || !(made || how == STATE_CLAIM))
+	if (st.st_uid == uid || geteuid() != 0 || how != STATE_CLAIM)
 		return 0;
 	return give_database(s, st.st_uid, uid, gid, fail);
 }
