@@ -231,7 +231,7 @@ static int entry_path(const struct wire_frame *f, struct wire_fs_entry *ret,
 	return 0;
 }
 
-static int add_refused(struct run_result *r, const char *path)
+static int add_refused(struct run_result *r, const char *path, uint32_t type)
 {
 	struct run_refused *list;
 
@@ -243,7 +243,7 @@ static int add_refused(struct run_result *r, const char *path)
 	if (!list)
 		return -ENOMEM;
 	r->refused = list;
-	list[r->n_refused] = (struct run_refused){ .path = strdup(path) };
+	list[r->n_refused] = (struct run_refused){ .path = strdup(path), .type = type };
 	return list[r->n_refused].path ? (r->n_refused++, 0) : -ENOMEM;
 }
 
@@ -277,7 +277,8 @@ static int list_outputs(struct oneshot *o, struct wire_frame *f)
 		if (strncmp(path, RUN_OUT "/", sizeof(RUN_OUT)) != 0)
 			return -EPROTO;
 		if (entry.is_link || entry.type == WIRE_FS_OTHER)
-			r = add_refused(&o->result, path + sizeof(RUN_OUT));
+			r = add_refused(&o->result, path + sizeof(RUN_OUT),
+					entry.is_link ? S_IFLNK : 0);
 		else if (entry.type == WIRE_FS_FILE)
 			r = add_output(&o->result, path + sizeof(RUN_OUT));
 		if (r < 0)
