@@ -293,6 +293,9 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 	case WARDEN_NEXT_LAYER:
 		on_next_layer(w, &f->as_NEXT_LAYER, &p);
 		break;
+	case WARDEN_CONTEXT:
+		talk_refuse(w, &p, EOPNOTSUPP, "zygote", "no interpreter is loaded");
+		break;
 	case WARDEN_REPLY:
 	case WARDEN_BOX:
 	case WARDEN_ENDED:

@@ -90,6 +90,13 @@ static bool payload_ok(const struct warden_frame *f)
 		return warden_id_ok(f->as_DROP_LAYER.layer);
 	case WARDEN_NEXT_LAYER:
 		return id_or_empty_ok(f->as_NEXT_LAYER.layer);
+	case WARDEN_CONTEXT: {
+		const struct warden_context *c = &f->as_CONTEXT;
+
+		return warden_id_ok(c->id) && wire_word_ok(c->context.name, WIRE_CONTEXT_SIZE) &&
+		       wire_word_ok(c->context.language, WIRE_LANGUAGE_SIZE) && c->zygote > 0 &&
+		       c->zygote < _WARDEN_ZYGOTE_MAX && !c->zero;
+	}
 	case WARDEN_REPLY:
 		return reply_ok(&f->as_REPLY);
 	case WARDEN_BOX:

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "wire/isolation.h"
+#include "wire/wire.h"
 
 #define WARDEN_ID_SIZE 32   /* of a sandbox or a layer: [a-z0-9]{1,31}, then NULs to the end */
 #define WARDEN_LAYERS_MAX 8 /* snapshots upon snapshots */
@@ -77,6 +78,20 @@ struct warden_snapshot {
 
 struct warden_layer {
 	char layer[WARDEN_ID_SIZE]; /* of NEXT_LAYER: may be "" */
+};
+
+/* What a zygote has loaded. */
+enum warden_zygote {
+	WARDEN_ZYGOTE_PYTHON = 1, /* the interpreter and its shell */
+	WARDEN_ZYGOTE_SCIENCE,    /* and the packages of [interpreter] preload */
+	_WARDEN_ZYGOTE_MAX,
+};
+
+struct warden_context {
+	char id[WARDEN_ID_SIZE];
+	struct wire_context context;
+	uint32_t zygote; /* enum warden_zygote */
+	uint32_t zero;
 };
 
 enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };

@@ -3,6 +3,8 @@
 
 #include "sys/sock.h"
 
+#include <signal.h>
+
 #define CONTROL WIRE_ON_CONTROL
 #define TO_OP WIRE_ON_TO_OP
 #define FROM_OP WIRE_ON_FROM_OP
@@ -35,6 +37,42 @@ static bool tell_ok(const struct wire_tell *t)
 	if (t->what == WIRE_TELL_SIGNAL)
 		return t->signal >= 1 && t->signal <= WIRE_SIGNAL_MAX && !t->rows && !t->cols;
 	return t->what > 0 && t->what < _WIRE_TELL_MAX && t->signal == 0;
+}
+
+bool wire_word_ok(const char *word, size_t size)
+{
+	size_t len = 0;
+
+	while (len < size && ((word[len] >= 'a' && word[len] <= 'z') ||
+			      (word[len] >= '0' && word[len] <= '9') || word[len] == '-'))
+		len++;
+	if (len == 0 || len == size)
+		return false;
+	for (size_t i = len; i < size; i++)
+		if (word[i])
+			return false;
+	return true;
+}
+
+static bool context_ok(const struct wire_context *c)
+{
+	return wire_word_ok(c->name, sizeof(c->name)) &&
+	       wire_word_ok(c->language, sizeof(c->language));
+}
+
+/* An interpreter is kept by its name, has no terminal and is not what a box ends with. */
+static bool kernel_ok(const struct wire_kernel *k)
+{
+	return exec_ok(&k->exec) && k->exec.flags == 0 && k->exec.timeout_ms == 0 &&
+	       context_ok(&k->context);
+}
+
+static bool cell_end_ok(const struct wire_cell_end *e)
+{
+	static const struct wire_exit none;
+
+	return e->reason < _WIRE_CELL_MAX && e->died <= 1 &&
+	       (e->died || memcmp(&e->exit, &none, sizeof(none)) == 0);
 }
 
 /* Takes one attribute (key, NUL, value, NUL) off the front: its length, or 0 when there is none whole. */
@@ -109,6 +147,36 @@ static bool values_ok(const struct wire_frame *f)
 		const struct wire_signal *q = data;
 
 		return q->signal >= 1 && q->signal <= WIRE_SIGNAL_MAX && q->zero == 0;
+	}
+	case WIRE_KERNEL:
+		return kernel_ok(data);
+	case WIRE_ADOPT:
+		return context_ok(data);
+	case WIRE_CELL:
+		return wire_word_ok(((const struct wire_cell *)data)->context, WIRE_CONTEXT_SIZE);
+	case WIRE_CONTEXT_TELL: {
+		const struct wire_context_tell *t = data;
+
+		return wire_word_ok(t->context, WIRE_CONTEXT_SIZE) && t->zero == 0 &&
+		       (t->signal == SIGINT || t->signal == SIGKILL);
+	}
+	case WIRE_EVENT_END: {
+		const struct wire_event *e = data;
+
+		return e->kind > 0 && e->kind < _WIRE_EVENT_MAX && e->zero == 0;
+	}
+	case WIRE_SPILLED: {
+		const struct wire_spilled *s = data;
+
+		return (s->stream == 1 || s->stream == 2) && s->zero == 0 &&
+		       !memchr(s + 1, '\0', wire_len(f) - sizeof(*s));
+	}
+	case WIRE_CELL_END:
+		return cell_end_ok(data);
+	case WIRE_CONTEXT: {
+		const struct wire_context_info *c = data;
+
+		return context_ok(&c->context) && !memchr(c + 1, '\0', wire_len(f) - sizeof(*c));
 	}
 	default:
 		return true;
@@ -214,6 +282,7 @@ const char *wire_step_name(uint32_t step)
 		[WIRE_STEP_USER] = "find the user",
 		[WIRE_STEP_PROCESS] = "find the command",
 		[WIRE_STEP_FILE] = "work on the file",
+		[WIRE_STEP_CONTEXT] = "find the context",
 	};
 
 	return step < _WIRE_STEP_MAX ? names[step] : "unknown step";

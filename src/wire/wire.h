@@ -186,6 +186,8 @@ enum wire_step {
 	WIRE_STEP_USER,    /* there is no such user */
 	WIRE_STEP_PROCESS, /* there is no such command, or it has no such input */
 	WIRE_STEP_FILE,    /* the file operation itself: the errno says why */
+	WIRE_STEP_CONTEXT, /* ENOENT: no such context, EEXIST: there is one, EAGAIN: too many, EBUSY: too many cells wait,
+			    * EPIPE: it ended before it was ready */
 	_WIRE_STEP_MAX,
 };
 
@@ -201,6 +203,92 @@ struct wire_entry {
 	uint32_t mode; /* permission bits; in REFUSED the type bits only */
 	uint32_t zero;
 	/* the name follows, not terminated */
+};
+
+/* --- interpreters ----------------------------------------------------------------------------- */
+
+#define WIRE_CONTEXT_SIZE 40  /* [a-z0-9-]{1,39}, then NULs to the end */
+#define WIRE_LANGUAGE_SIZE 24 /* the same */
+
+struct wire_context {
+	char name[WIRE_CONTEXT_SIZE];
+	char language[WIRE_LANGUAGE_SIZE];
+};
+
+/* Starts an interpreter. The descriptors: as EXEC's. It finds its requests at descriptor 3 and says its events at 4. */
+struct wire_kernel {
+	struct wire_exec exec;
+	struct wire_context context;
+};
+
+/* An interpreter that was forked outside and walks into the box: the agent's ends of its pipes. */
+enum wire_adopt_fd {
+	WIRE_ADOPT_REQUESTS, /* to write */
+	WIRE_ADOPT_EVENTS,   /* these to read */
+	WIRE_ADOPT_OUT,
+	WIRE_ADOPT_ERR,
+	WIRE_ADOPT_STATUS, /* a struct wire_exit when it has ended; just the end when nobody knows how */
+	_WIRE_ADOPT_MAX,
+};
+
+/* A limit of 0 is none. What exceeds a limit is interrupted, and killed if it goes on. */
+struct wire_cell {
+	char context[WIRE_CONTEXT_SIZE];
+	uint64_t wall_ms;      /* from its turn on */
+	uint64_t cpu_ms;       /* of the interpreter and what it has reaped */
+	uint64_t memory_bytes; /* more than the interpreter had when it was ready */
+	uint64_t output_bytes; /* of OUT, and again of ERR; the rest goes into a file */
+};
+
+struct wire_context_tell {
+	char context[WIRE_CONTEXT_SIZE];
+	uint32_t signal; /* SIGINT: interrupt the cell; SIGKILL: end the context */
+	uint32_t zero;
+};
+
+struct wire_event {
+	uint32_t kind; /* enum wire_event_kind */
+	uint32_t zero;
+};
+
+enum wire_event_kind {
+	WIRE_EVENT_COUNT = 1, /* the cell's number in its context */
+	WIRE_EVENT_RESULT,
+	WIRE_EVENT_ERROR,
+	_WIRE_EVENT_MAX,
+};
+
+struct wire_spilled {
+	uint32_t stream; /* 1: OUT, 2: ERR */
+	uint32_t zero;
+	/* the path of the file follows */
+};
+
+/* As far as the agent could see; the kernel's own counters are the warden's. */
+struct wire_cell_end {
+	uint32_t reason; /* enum wire_cell_reason */
+	uint32_t died;   /* 0 or 1: the interpreter is gone, with all it knew, in this way: */
+	struct wire_exit exit;
+	uint64_t wall_us;
+	uint64_t cpu_us;
+	uint64_t memory_peak; /* of the interpreter: more than it had when it was ready */
+	uint64_t out_bytes;   /* with what was spilled */
+	uint64_t err_bytes;
+};
+
+enum wire_cell_reason {
+	WIRE_CELL_DONE, /* by itself, also with an error */
+	WIRE_CELL_INTERRUPTED,
+	WIRE_CELL_WALL,
+	WIRE_CELL_CPU,
+	WIRE_CELL_MEMORY,
+	_WIRE_CELL_MAX,
+};
+
+struct wire_context_info {
+	struct wire_context context;
+	uint32_t pid;
+	uint32_t busy; /* cells that run or wait */
 };
 
 enum wire_type {
@@ -249,5 +337,8 @@ _must_check_ int wire_send_fds(int fd, enum wire_type type, const void *data, si
 _must_check_ int wire_recv(int fd, struct wire_frame *ret, enum wire_socket where);
 _must_check_ int wire_recv_fds(int fd, struct wire_frame *ret, enum wire_socket where, int *fds,
 			       size_t *n_fds);
+
+/* Is it [a-z0-9-]{1,size-1} followed by NULs only? */
+bool wire_word_ok(const char *word, size_t size);
 
 const char *wire_step_name(uint32_t step);
