@@ -48,7 +48,7 @@ static int run(struct fs *fs, const struct wire_fs *request, enum wire_step *ret
 	int r;
 
 	*ret_step = WIRE_STEP_REQUEST;
-	r = fs_request_read(fs->sock, request, fs->request);
+	r = fs_request_read(fs->sock, request, fs->request, &fs->pipe_fd);
 	if (r < 0)
 		return r;
 	*ret_step = WIRE_STEP_USER;
@@ -84,7 +84,7 @@ static void drain(int sock, const struct wire_fs *request, enum wire_step step)
 void agent_fs_run(const struct wire_fs *request, int sock)
 {
 	static struct fs_request q;
-	struct fs fs = { .sock = sock, .request = &q };
+	struct fs fs = { .sock = sock, .request = &q, .pipe_fd = -EBADF };
 	enum wire_step step;
 	int r;
 

@@ -13,7 +13,8 @@
  *   LIST          ENTRY…, DONE: the directory itself is not among them, a directory comes before what
  *                 is in it, names are in the order of their bytes. Left out is what the user may not
  *                 look into, and what has no path within WIRE_PATH_MAX.
- *   READ          ENTRY, DATA…, DONE. The ENTRY is the opened file's (a link was followed) and its size
+ *   READ          ENTRY, DATA…, DONE. Where a pipe came with GO, the bytes go into it instead of DATA
+ *                 frames: the kernel moves them there without a copy. The ENTRY is the opened file's (a link was followed) and its size
  *                 is the whole file's. What is sent of it lies between offset and offset + length; it
  *                 is nothing when offset is behind the end or length is 0. FAILED behind the ENTRY
  *                 means that the promised bytes will not come: the file was cut short (ENODATA) or

@@ -48,8 +48,9 @@ struct fs_request {
 	char attrs[FS_ATTRS_MAX]; /* key, NUL, value, NUL… */
 };
 
-/* Reads up to GO. -ECANCELED when the other side hung up. */
-_must_check_ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret);
+/* Reads up to GO. -ECANCELED when the other side hung up. *ret_pipe is what came with GO, or -EBADF. */
+_must_check_ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret,
+				 int *ret_pipe);
 
 /* --- fs.c ------------------------------------------------------------------------------------ */
 
@@ -57,6 +58,7 @@ _must_check_ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_r
 struct fs {
 	int sock;
 	struct fs_request *request;
+	int pipe_fd; /* READ: where the bytes go; -EBADF: into DATA frames */
 };
 
 int fs_stat(struct fs *fs);

@@ -86,7 +86,22 @@ static int take_attr(struct fs_request *q, const unsigned char *data, size_t len
 	return 0;
 }
 
-int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret)
+/* The next frame: only GO may bring a descriptor, and only where bytes are asked for. */
+static int next_frame(int sock, const struct wire_fs *fs, struct wire_frame *ret, int *ret_pipe)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+	size_t n_fds = 1;
+	int r = wire_recv_fds(sock, ret, WIRE_ON_TO_OP, &fd, &n_fds);
+
+	if (r <= 0)
+		return r < 0 ? r : -ECANCELED;
+	if (n_fds && (ret->head.type != WIRE_GO || fs->op != WIRE_FS_READ))
+		return -EPROTO;
+	*ret_pipe = take_fd(&fd);
+	return 0;
+}
+
+int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret, int *ret_pipe)
 {
 	static struct wire_frame f;
 	int r = check_numbers(fs);
@@ -95,9 +110,9 @@ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret)
 	ret->user[0] = '\0';
 	ret->n_paths = ret->attrs_len = 0;
 	while (r == 0) {
-		r = wire_recv(sock, &f, WIRE_ON_TO_OP);
-		if (r <= 0)
-			return r < 0 ? r : -ECANCELED;
+		r = next_frame(sock, fs, &f, ret_pipe);
+		if (r < 0)
+			return r;
 		switch (f.head.type) {
 		case WIRE_USER:
 			r = take_user(ret, f.data, wire_len(&f));

@@ -8,12 +8,20 @@
 #include "server/envd_gzip.h"
 #include "server/envd_http.h"
 
-#define TIMEOUT_MS 60000 /* without a byte from the box */
+#include <fcntl.h>
 
+#define TIMEOUT_MS 60000 /* without a byte from the box */
+#define PIPE_SIZE (1 << 20)
+
+/*
+ * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's socket only tells
+ * how it ends. So each byte is copied once to us and once to the client.
+ */
 struct download {
 	struct talk *talk;
-	uint64_t left;   /* promised and not yet received */
-	size_t at, have; /* of the frame */
+	uint64_t left; /* promised and not yet received */
+	int pipe_fd;
+	bool told; /* the agent has said its last word */
 };
 
 static void download_close(void *arg)
@@ -21,50 +29,57 @@ static void download_close(void *arg)
 	struct download *d = arg;
 
 	talk_free(d->talk);
+	fd_close(d->pipe_fd);
 	free(d);
 }
 
-static int next_frame(struct download *d)
+/* The agent says something, or is gone, while bytes are missing. What it has put into the pipe before can be read. */
+static int last_word(struct download *d)
 {
-	int r;
+	int r = talk_recv_now(d->talk);
 
-	for (;;) {
-		r = talk_recv_now(d->talk);
-		if (r != -EAGAIN)
-			break;
-		r = stream_wait(d->talk->request, d->talk->op.sock, TIMEOUT_MS);
-		if (r <= 0)
-			return r < 0 ? r : -ETIMEDOUT;
-	}
 	if (r < 0)
-		return r;
+		return r == -EAGAIN ? 0 : r;
 	if (d->talk->frame.head.type == WIRE_FAILED)
 		return -ENODATA; /* the file was cut short */
-	d->at = 0;
-	d->have = wire_len(&d->talk->frame);
-	if (d->talk->frame.head.type != WIRE_DATA || d->have > d->left)
+	if (d->talk->frame.head.type != WIRE_DONE)
 		return envd_broken(d->talk->op.sandbox, "in a file");
+	d->told = true;
 	return 0;
+}
+
+static int wait_for_bytes(struct download *d)
+{
+	int other_fd = d->told ? -EBADF : d->talk->op.sock;
+	int r = stream_wait_either(d->talk->request, d->pipe_fd, other_fd, TIMEOUT_MS);
+
+	if (r <= 0)
+		return r < 0 ? r : -ETIMEDOUT;
+	return d->told ? 0 : last_word(d);
 }
 
 static ssize_t download_read(void *arg, char *data, size_t max)
 {
 	struct download *d = arg;
-	size_t n;
+	ssize_t n;
+	int r;
 
-	if (d->at == d->have) {
-		int r = d->left ? next_frame(d) : 0;
-
+	if (d->left == 0)
+		return 0;
+	for (;;) {
+		n = read(d->pipe_fd, data, MIN(max, d->left));
+		if (n > 0) {
+			d->left -= (uint64_t)n;
+			return n;
+		}
+		if (n == 0)
+			return -ENODATA;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		r = wait_for_bytes(d);
 		if (r < 0)
 			return r;
-		if (d->left == 0)
-			return 0;
-		d->left -= d->have;
 	}
-	n = MIN(max, d->have - d->at);
-	memcpy(data, d->talk->frame.data + d->at, n);
-	d->at += n;
-	return (ssize_t)n;
 }
 
 static const struct stream download_stream = { .read = download_read, .close = download_close };
@@ -79,9 +94,30 @@ struct wanted {
 	struct wire_fs_entry is; /* what the file is: size and times */
 };
 
-/* Opens the file: 0 with its ENTRY; 1 when it replied. */
-static int open_file(struct talk *t, struct wanted *w)
+/* GO, with a pipe for the bytes: our end of it. */
+static int go_with_pipe(struct talk *t)
 {
+	int fds[2], r;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	/* As large as the kernel lets us: fewer changes between the two processes. Only our end does not block. */
+	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
+	r = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0)
+		r = wire_send_fds(t->op.sock, WIRE_GO, NULL, 0, &fds[1], 1);
+	fd_close(fds[1]);
+	if (r < 0) {
+		fd_close(fds[0]);
+		return r == -EAGAIN ? -ETIMEDOUT : r == -EPIPE ? -ENOTCONN : r;
+	}
+	return fds[0];
+}
+
+/* Opens the file: 0 with its ENTRY and a pipe; 1 when it replied. */
+static int open_file(struct talk *t, struct wanted *w, int *ret_pipe)
+{
+	_cleanup_(fd_closep) int pipe_fd = -EBADF;
 	const struct wire_fs request = { .op = WIRE_FS_READ,
 					 .offset = w->offset,
 					 .length = w->length };
@@ -89,10 +125,10 @@ static int open_file(struct talk *t, struct wanted *w)
 	struct envd_entry entry;
 	int r = envd_fs_open(t, &request, w->user, &w->path, 1);
 
-	if (r == 0)
-		r = talk_send(t, WIRE_GO, NULL, 0);
-	if (r == 0)
-		r = talk_recv(t);
+	if (r < 0)
+		return r;
+	pipe_fd = go_with_pipe(t);
+	r = pipe_fd < 0 ? pipe_fd : talk_recv(t);
 	if (r < 0)
 		return r;
 	if (talk_failed(&t->frame, &failed) == 0) {
@@ -103,6 +139,7 @@ static int open_file(struct talk *t, struct wanted *w)
 	    envd_entry_read(t->frame.data, wire_len(&t->frame), &entry) < 0)
 		return envd_broken(t->request->sandbox, "about a file");
 	w->is = *entry.head;
+	*ret_pipe = take_fd(&pipe_fd);
 	return 0;
 }
 
@@ -141,7 +178,7 @@ static void add_headers(struct request *r, const struct wanted *w, const char *e
 	reply_header(r, "Content-Range", range);
 }
 
-static int reply_file(struct request *r, struct talk **t, const struct wanted *w)
+static int reply_file(struct request *r, struct talk **t, int *pipe_fd, const struct wanted *w)
 {
 	uint64_t rest = w->is.size - MIN(w->offset, w->is.size);
 	uint64_t length = MIN(w->length, rest);
@@ -160,6 +197,7 @@ static int reply_file(struct request *r, struct talk **t, const struct wanted *w
 		return -ENOMEM;
 	}
 	d->talk = take_ptr(*t);
+	d->pipe_fd = take_fd(pipe_fd);
 	d->left = length;
 	if (w->gzip) {
 		char weak[ENVD_ETAG_SIZE + 2];
@@ -181,12 +219,13 @@ static int reply_file(struct request *r, struct talk **t, const struct wanted *w
 static int find_part(struct request *r, struct wanted *w, const char *range)
 {
 	_cleanup_(talk_freep) struct talk *t = talk_new(r);
+	_cleanup_(fd_closep) int pipe_fd = -EBADF;
 	const char *only_if = request_header(r, "If-Range");
 	char etag[ENVD_ETAG_SIZE], all[48];
 	int n;
 
 	w->length = 0;
-	n = t ? open_file(t, w) : -ENOMEM;
+	n = t ? open_file(t, w, &pipe_fd) : -ENOMEM;
 	if (n != 0)
 		return n;
 	w->length = UINT64_MAX;
@@ -229,18 +268,19 @@ static int send_file(struct request *r, struct wanted *w)
 {
 	const char *range = request_header(r, "Range");
 	_cleanup_(talk_freep) struct talk *t = NULL;
+	_cleanup_(fd_closep) int pipe_fd = -EBADF;
 	int n = range ? find_part(r, w, range) : 0;
 
 	if (n != 0)
 		return n < 0 ? n : 0;
 	t = talk_new(r);
-	n = t ? open_file(t, w) : -ENOMEM;
+	n = t ? open_file(t, w, &pipe_fd) : -ENOMEM;
 	if (n != 0)
 		return n < 0 ? n : 0;
 	/* The same file as a moment ago, or the range would be of another one. */
 	if (w->part && w->offset + w->length > w->is.size)
 		return reply_error(r, 409, "the file changed while it was being read; try again");
-	return reply_file(r, &t, w);
+	return reply_file(r, &t, &pipe_fd, w);
 }
 
 int envd_files_read(struct request *r)

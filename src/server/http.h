@@ -106,6 +106,8 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 /* For read(): waits until fd can be read, at most timeout_ms (-1: for ever). 1, 0 when the time is over,
  * -ECONNRESET when the client has gone, -ESHUTDOWN when the service stops. */
 int stream_wait(struct request *r, int fd, int timeout_ms);
+/* The same for either of two. */
+_must_check_ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms);
 
 /* --- the rest of the server, for handlers ---------------------------------------------------------- */
 

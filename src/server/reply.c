@@ -5,6 +5,8 @@
 #include <stdarg.h>
 
 #define STREAM_BLOCK ((size_t)64 << 10)
+#define LARGE_BLOCK ((size_t)512 << 10)
+#define LARGE (UINT64_C(4) << 20)
 
 void reply_header(struct request *r, const char *name, const char *value)
 {
@@ -175,8 +177,10 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 		return -ENOMEM;
 	}
 	*st = (struct streaming){ .request = r, .stream = stream, .arg = arg, .left = size };
-	reply = MHD_create_response_from_callback(size == UINT64_MAX ? MHD_SIZE_UNKNOWN : size,
-						  STREAM_BLOCK, read_stream, st, free_stream);
+	reply = MHD_create_response_from_callback(
+		size == UINT64_MAX ? MHD_SIZE_UNKNOWN : size,
+		size >= LARGE && size != UINT64_MAX ? LARGE_BLOCK : STREAM_BLOCK, read_stream, st,
+		free_stream);
 	if (!reply) {
 		free_stream(st);
 		return -ENOMEM;
@@ -184,12 +188,13 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 	return keep(exchange_of(r), status, type, reply);
 }
 
-int stream_wait(struct request *r, int fd, int timeout_ms)
+int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = r->socket, .events = POLLRDHUP },
 		{ .fd = r->server->stop_fd, .events = POLLIN },
+		{ .fd = other_fd, .events = POLLIN },
 	};
 	int n;
 
@@ -198,9 +203,14 @@ int stream_wait(struct request *r, int fd, int timeout_ms)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	if (p[0].revents)
+	if (p[0].revents || p[3].revents)
 		return 1; /* what is there is passed on, even to the very end */
 	if (p[1].revents)
 		return -ECONNRESET;
 	return p[2].revents ? -ESHUTDOWN : 0;
+}
+
+int stream_wait(struct request *r, int fd, int timeout_ms)
+{
+	return stream_wait_either(r, fd, -EBADF, timeout_ms);
 }

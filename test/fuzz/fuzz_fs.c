@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct fs_request q;
 	struct wire_fs fs = { 0 };
 	char name[FS_OWNER_SIZE];
-	int pair[2], r;
+	int pair[2], pipe_fd = -EBADF, r;
 
 	if (size < 4)
 		return 0;
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fs.offset = fs.length = data[3];
 	assert(sock_pair(pair) == 0);
 	send_frames(pair[0], data + 4, size - 4);
-	r = fs_request_read(pair[1], &fs, &q);
+	r = fs_request_read(pair[1], &fs, &q, &pipe_fd);
 	if (r == 0)
 		check_accepted(&q);
 	else

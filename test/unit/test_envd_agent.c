@@ -102,14 +102,20 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 }
 
 /* Nobody else runs, so what is not there now does not come. */
-int stream_wait(struct request *r, int fd, int timeout_ms)
+int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+			      { .fd = other_fd, .events = POLLIN } };
 
 	(void)r;
 	if (world.client_gone)
 		return -ECONNRESET;
-	return poll(&p, 1, MIN(timeout_ms, 50)) > 0 ? 1 : 0;
+	return poll(p, ARRAY_SIZE(p), MIN(timeout_ms, 50)) > 0 ? 1 : 0;
+}
+
+int stream_wait(struct request *r, int fd, int timeout_ms)
+{
+	return stream_wait_either(r, fd, -EBADF, timeout_ms);
 }
 
 void server_log(struct server *s, const char *level, const char *event, json_t *fields)
@@ -650,63 +656,74 @@ static const struct {
 } __attribute__((packed))
 entry = { { .size = 10, .type = WIRE_FS_FILE, .path_len = 5 }, { '/', 'f', 'i', 'l', 'e' } };
 
-static void say_file(size_t len)
+static void say_file(void)
 {
 	say(WIRE_ENTRY, &entry, sizeof(entry));
-	say(WIRE_DATA, "0123456789abcdef", len);
 }
 
-static void file_whole(void)
+/* The pipe that came with GO. */
+static int take_pipe(void)
 {
-	say_file(10);
-	say(WIRE_DONE, NULL, 0);
+	static struct wire_frame f;
+	int fd = -EBADF;
+
+	do {
+		size_t n_fds = 1;
+
+		assert_int_equal(wire_recv_fds(world.agent, &f, WIRE_ON_TO_OP, &fd, &n_fds), 1);
+	} while (f.head.type != WIRE_GO);
+	assert_true(fd >= 0);
+	return fd;
 }
 
-static void file_short(void)
+static void file_done(void)
 {
-	say_file(4);
-	hang_up();
-}
-
-static void file_done_early(void)
-{
-	say_file(4);
 	say(WIRE_DONE, NULL, 0);
 }
 
 static void file_failed(void)
 {
-	say_file(4);
 	say(WIRE_FAILED, &(struct wire_failed){ .step = WIRE_STEP_FILE, .err = ENODATA },
 	    sizeof(struct wire_failed));
 }
 
-static void file_long(void)
+static void file_nonsense(void)
 {
-	say_file(11);
+	say(WIRE_DATA, "x", 1);
 }
 
 static void test_download(void **state)
 {
 	static const struct {
-		void (*answers)(void);
+		size_t sent;
+		void (*then)(void);
+		bool keeps_pipe; /* as a box does that was frozen meanwhile */
 		ssize_t result;
 		size_t len;
 		unsigned broken;
 	} cases[] = {
-		{ file_whole, 0, 10, 0 },           { file_short, -ENOTCONN, 4, 0 },
-		{ file_done_early, -EPROTO, 4, 1 }, { file_failed, -ENODATA, 4, 0 },
-		{ file_long, -EPROTO, 0, 1 },
+		{ 10, file_done, false, 0, 10, 0 },       { 4, hang_up, false, -ENODATA, 4, 0 },
+		{ 4, hang_up, true, -ENOTCONN, 4, 0 },    { 4, file_done, false, -ENODATA, 4, 0 },
+		{ 4, file_failed, true, -ENODATA, 4, 0 }, { 4, file_nonsense, true, -EPROTO, 4, 1 },
+		{ 16, file_done, false, 0, 10, 0 }, /* more than promised: nobody reads it */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		world.answers = cases[i].answers;
+		int fd;
+
+		world.answers = say_file;
 		assert_int_equal(envd_files_read(&request), 0);
 		assert_int_equal(world.status, 200);
 		assert_int_equal(world.stream_size, 10);
+		fd = take_pipe();
+		assert_int_equal(write(fd, "0123456789abcdef", cases[i].sent), cases[i].sent);
+		cases[i].then();
+		if (!cases[i].keeps_pipe)
+			fd_closep(&fd);
 		assert_int_equal(read_all(), cases[i].result);
 		assert_int_equal(world.len, cases[i].len);
 		assert_int_equal(world.broken, cases[i].broken);
+		fd_close(fd);
 		teardown(state);
 		setup(state);
 	}
