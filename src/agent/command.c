@@ -3,7 +3,6 @@
 
 #include "agent/helper.h"
 #include "agent/loop.h"
-#include "base/clock.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -124,7 +123,7 @@ void command_hurry(struct command *c)
 {
 	c->hurried = true;
 	if (!c->alive)
-		c->ended_us = clock_boot_us();
+		c->ended_us = loop_now();
 }
 
 void command_cancel(struct command *c)
@@ -144,7 +143,7 @@ void command_cancel(struct command *c)
 static void command_reaped(struct command *c, int status)
 {
 	c->alive = false;
-	c->ended_us = clock_boot_us();
+	c->ended_us = loop_now();
 	c->exit.code = -1;
 	if (WIFEXITED(status)) {
 		c->exit.code = WEXITSTATUS(status);
@@ -187,7 +186,7 @@ static void command_told(struct command *c)
 	followers_close(c);
 	freep(&c->label);
 	c->state = COMMAND_ENDED;
-	c->ended_us = clock_boot_us();
+	c->ended_us = loop_now();
 }
 
 static bool pipes_open(const struct command *c)
@@ -206,12 +205,12 @@ static bool waits_for_pipes(struct command *c)
 	}
 	if (c->keep && !c->hurried)
 		return true; /* whoever holds them is part of what was asked for */
-	return clock_boot_us() - c->ended_us < DRAIN_US;
+	return loop_now() - c->ended_us < DRAIN_US;
 }
 
 static void check_deadline(struct command *c)
 {
-	if (!c->deadline_us || c->state > COMMAND_RUNNING || clock_boot_us() < c->deadline_us)
+	if (!c->deadline_us || c->state > COMMAND_RUNNING || loop_now() < c->deadline_us)
 		return;
 	c->deadline_us = 0;
 	c->exit.timed_out = 1;
@@ -222,7 +221,7 @@ static void check_deadline(struct command *c)
 static void command_finish(struct command *c)
 {
 	if (c->state == COMMAND_ENDED) {
-		if (clock_boot_us() - c->ended_us >= REMEMBER_US)
+		if (loop_now() - c->ended_us >= REMEMBER_US)
 			command_free(c);
 		return;
 	}
@@ -258,7 +257,7 @@ void commands_finish(void)
 
 static void watch_clock(const struct command *c)
 {
-	uint64_t now = clock_boot_us();
+	uint64_t now = loop_now();
 
 	if (c->state == COMMAND_ENDED)
 		loop_wake_at(c->ended_us + REMEMBER_US);

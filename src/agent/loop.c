@@ -17,6 +17,7 @@ static struct {
 } watches[WATCHES_MAX];
 static size_t n_watches;
 static uint64_t wake_us = UINT64_MAX;
+static uint64_t now_us; /* 0: before the first round */
 
 void loop_watch(int fd, short events, void (*ready)(void *object, short events), void *object)
 {
@@ -35,6 +36,13 @@ void loop_wake_at(uint64_t when_us)
 	wake_us = MIN(wake_us, when_us);
 }
 
+uint64_t loop_now(void)
+{
+	if (now_us == 0)
+		now_us = clock_boot_us();
+	return now_us;
+}
+
 static int wait_ms(void)
 {
 	uint64_t now = clock_boot_us();
@@ -50,6 +58,7 @@ void loop_wait(void)
 
 	if (n < 0 && errno != EINTR)
 		_exit(1);
+	now_us = clock_boot_us();
 	for (size_t i = 0; n > 0 && i < n_watches; i++)
 		if (polls[i].revents)
 			watches[i].ready(watches[i].object, polls[i].revents);
