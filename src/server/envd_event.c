@@ -56,14 +56,12 @@ static const char *signal_text(int signal_number)
 
 int envd_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE])
 {
-	bool exited = end->code >= 0 && end->code <= 255 && end->signal == 0 && end->core == 0;
-	bool killed = end->code == -1 && end->signal > 0 && end->signal < 65 && end->core <= 1;
 	const char *name, *core = end->core ? " (core dumped)" : "";
 
-	if (exited == killed || end->timed_out > 1)
+	if (!wire_exit_ok(end))
 		return -EPROTO;
-	name = killed ? signal_text(end->signal) : NULL;
-	if (exited)
+	name = signal_text(end->signal);
+	if (end->signal == 0)
 		(void)snprintf(ret, ENVD_STATUS_SIZE, "exit status %d", end->code);
 	else if (name)
 		(void)snprintf(ret, ENVD_STATUS_SIZE, "signal: %s%s", name, core);

@@ -84,10 +84,9 @@ static void sample(struct watch *w)
 static void on_exit_frame(struct watch *w, const struct wire_exit *e)
 {
 	struct run_result *r = &w->oneshot->result;
-	bool exited = e->code >= 0 && e->code <= 255 && e->signal == 0;
-	bool killed = e->code == -1 && e->signal > 0 && e->signal < 65;
+	bool exited = e->signal == 0;
 
-	if (exited == killed || e->timed_out || e->core > 1) {
+	if (!wire_exit_ok(e) || e->timed_out) {
 		end_with(w, RUN_SETUP_ERROR, "the box's agent reported nonsense");
 		return;
 	}

@@ -338,6 +338,9 @@ _must_check_ int wire_recv(int fd, struct wire_frame *ret, enum wire_socket wher
 _must_check_ int wire_recv_fds(int fd, struct wire_frame *ret, enum wire_socket where, int *fds,
 			       size_t *n_fds);
 
+/* Can a process have ended like this: with a status, or by a signal? */
+bool wire_exit_ok(const struct wire_exit *e);
+
 /* Is it [a-z0-9-]{1,size-1} followed by NULs only? */
 bool wire_word_ok(const char *word, size_t size);
 
