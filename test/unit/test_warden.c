@@ -41,6 +41,11 @@ static size_t good(uint32_t type, size_t size)
 		memcpy(frame.as_DROP_LAYER.layer, "layer1", 6);
 	else if (type != WARDEN_HELLO && type != WARDEN_REPLY)
 		memcpy(frame.as_KILL.id, "box1", 4);
+	if (type == WARDEN_CONTEXT) {
+		memcpy(frame.as_CONTEXT.context.name, "python", 6);
+		memcpy(frame.as_CONTEXT.context.language, "python", 6);
+		frame.as_CONTEXT.zygote = WARDEN_ZYGOTE_SCIENCE;
+	}
 	return frame.head.len;
 }
 
@@ -110,6 +115,28 @@ static void expect_create(int result)
 	size_t n = frame.head.len;
 
 	assert_int_equal(warden_check(&frame, n, TO_WARDEN), result);
+}
+
+static void test_context(void **state)
+{
+	const size_t size = sizeof(struct warden_context);
+
+	(void)state;
+	good(WARDEN_CONTEXT, size);
+	frame.as_CONTEXT.zygote = _WARDEN_ZYGOTE_MAX;
+	expect_create(-EPROTO);
+	good(WARDEN_CONTEXT, size);
+	frame.as_CONTEXT.zygote = 0;
+	expect_create(-EPROTO);
+	good(WARDEN_CONTEXT, size);
+	frame.as_CONTEXT.context.name[0] = '/';
+	expect_create(-EPROTO);
+	good(WARDEN_CONTEXT, size);
+	frame.as_CONTEXT.context.language[WIRE_LANGUAGE_SIZE - 1] = 'x'; /* behind the end */
+	expect_create(-EPROTO);
+	good(WARDEN_CONTEXT, size);
+	frame.as_CONTEXT.zero = 1;
+	expect_create(-EPROTO);
 }
 
 static void test_create(void **state)
@@ -248,8 +275,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_message), cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_ids),           cmocka_unit_test(test_create),
-		cmocka_unit_test(test_reply_text),    cmocka_unit_test(test_next_layer),
-		cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_context),       cmocka_unit_test(test_reply_text),
+		cmocka_unit_test(test_next_layer),    cmocka_unit_test(test_socket),
 	};
 
 	return cmocka_run_group_tests_name("warden", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 
@@ -35,12 +36,37 @@ static const enum wire_socket sockets[] = { CONTROL, TO_OP, FROM_OP, SUDO };
 
 static struct wire_frame frame;
 
+static const struct wire_context python = { .name = "c-1", .language = "python" };
+
+/* Those about interpreters. */
+static void fill_kernel(unsigned type, size_t len)
+{
+	if (type == WIRE_KERNEL)
+		((struct wire_kernel *)frame.data)->context = python;
+	if (type == WIRE_ADOPT || type == WIRE_CELL || type == WIRE_CONTEXT_TELL ||
+	    type == WIRE_CONTEXT)
+		memcpy(frame.data,
+		       type == WIRE_ADOPT || type == WIRE_CONTEXT ? (const void *)&python : "c-1",
+		       type == WIRE_ADOPT || type == WIRE_CONTEXT ? sizeof(python) : 3);
+	if (type == WIRE_CONTEXT_TELL)
+		((struct wire_context_tell *)frame.data)->signal = SIGKILL;
+	if (type == WIRE_EVENT_END || type == WIRE_SPILLED)
+		frame.data[0] = 1; /* kind, stream */
+	if (type == WIRE_SPILLED && len > sizeof(struct wire_spilled))
+		memset(frame.data + sizeof(struct wire_spilled), 'x',
+		       len - sizeof(struct wire_spilled));
+	if (type == WIRE_CONTEXT && len > sizeof(struct wire_context_info))
+		memset(frame.data + sizeof(struct wire_context_info), 'x',
+		       len - sizeof(struct wire_context_info));
+}
+
 /* Numbers that a message of this type and size may have; most may have zeros. */
 static void fill(unsigned type, size_t len)
 {
 	struct wire_fs_entry *e = (struct wire_fs_entry *)frame.data;
 
 	memset(frame.data, 0, sizeof(frame.data));
+	fill_kernel(type, len);
 	if (type == WIRE_TELL)
 		*(struct wire_tell *)frame.data =
 			(struct wire_tell){ .what = WIRE_TELL_SIGNAL, .signal = 1 };
@@ -110,7 +136,8 @@ static void test_hostile_side(void **state)
 	} allowed[] = {
 		{ 20, 8 }, { 21, 8 },  { 22, 1 },  { 23, 1 },  { 24, 16 }, { 25, 1 },
 		{ 26, 8 }, { 27, 0 },  { 31, 17 }, { 32, 0 },  { 33, 17 }, { 34, 1 },
-		{ 35, 0 }, { 37, 17 }, { 38, 0 },  { 42, 58 }, { 43, 9 },
+		{ 35, 0 }, { 37, 17 }, { 38, 0 },  { 42, 58 }, { 43, 9 },  { 67, 1 },
+		{ 68, 8 }, { 69, 9 },  { 70, 64 }, { 71, 73 },
 	};
 
 	(void)state;
@@ -127,6 +154,33 @@ static void test_hostile_side(void **state)
 		}
 		assert_true(any == want);
 	}
+}
+
+/* How a process can have ended, and how not. */
+static void test_exit(void **state)
+{
+	static const struct {
+		struct wire_exit end;
+		bool ok;
+	} cases[] = {
+		{ { 0 }, true },
+		{ { .code = 255 }, true },
+		{ { .code = 256 }, false },
+		{ { .code = -2 }, false },
+		{ { .code = -1 }, false },
+		{ { .code = -1, .signal = 9 }, true },
+		{ { .code = -1, .signal = 64, .core = 1, .timed_out = 1 }, true },
+		{ { .code = -1, .signal = 65 }, false },
+		{ { .code = -1, .signal = -1 }, false },
+		{ { .code = 1, .signal = 9 }, false },
+		{ { .code = 1, .core = 1 }, false },
+		{ { .code = -1, .signal = 9, .core = 2 }, false },
+		{ { .code = 1, .timed_out = 2 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_true(wire_exit_ok(&cases[i].end) == cases[i].ok);
 }
 
 static void test_header(void **state)
@@ -197,6 +251,24 @@ static void test_values(void **state)
 	BAD(CONTROL, FS, wire_fs, .op = _WIRE_FS_MAX);
 	BAD(CONTROL, FS, wire_fs, .op = 1, .flags = 1u << 31);
 	BAD(CONTROL, FS, wire_fs, .op = 1, .zero = 1);
+	GOOD(CONTROL, KERNEL, wire_kernel, .context = python);
+	BAD(CONTROL, KERNEL, wire_kernel, .context = { .name = "c" });
+	BAD(CONTROL, KERNEL, wire_kernel, .context = { .name = "C", .language = "python" });
+	BAD(CONTROL, KERNEL, wire_kernel, .context = python, .exec = { .flags = WIRE_EXEC_KEEP });
+	BAD(CONTROL, KERNEL, wire_kernel, .context = python, .exec = { .timeout_ms = 1 });
+	BAD(CONTROL, ADOPT, wire_context, .name = "a\0b", .language = "python");
+	BAD(CONTROL, ADOPT, wire_context, .name = "a/b", .language = "python");
+	BAD(CONTROL, CELL, wire_cell, .context = "");
+	GOOD(CONTROL, CONTEXT_TELL, wire_context_tell, .context = "c", .signal = SIGINT);
+	BAD(CONTROL, CONTEXT_TELL, wire_context_tell, .context = "c", .signal = SIGTERM);
+	BAD(CONTROL, CONTEXT_TELL, wire_context_tell, .context = "c", .signal = SIGINT, .zero = 1);
+	BAD(FROM_OP, EVENT_END, wire_event, .kind = 0);
+	BAD(FROM_OP, EVENT_END, wire_event, .kind = _WIRE_EVENT_MAX);
+	BAD(FROM_OP, EVENT_END, wire_event, .kind = 1, .zero = 1);
+	GOOD(FROM_OP, CELL_END, wire_cell_end, .died = 1, .exit = { .code = -1, .signal = 9 });
+	BAD(FROM_OP, CELL_END, wire_cell_end, .died = 2);
+	BAD(FROM_OP, CELL_END, wire_cell_end, .exit = { .code = 1 });
+	BAD(FROM_OP, CELL_END, wire_cell_end, .reason = _WIRE_CELL_MAX);
 	GOOD(SUDO, SUDO, wire_sudo, .flags = WIRE_SUDO_TTY);
 	BAD(SUDO, SUDO, wire_sudo, .flags = 2);
 	BAD(SUDO, SUDO, wire_sudo, .zero = 1);
@@ -397,12 +469,12 @@ static void test_step_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds),       cmocka_unit_test(test_hostile_side),
-		cmocka_unit_test(test_header),       cmocka_unit_test(test_values),
-		cmocka_unit_test(test_entries),      cmocka_unit_test(test_names),
-		cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_unwanted_fds), cmocka_unit_test(test_wanted_fds),
-		cmocka_unit_test(test_step_names),
+		cmocka_unit_test(test_bounds),     cmocka_unit_test(test_hostile_side),
+		cmocka_unit_test(test_header),     cmocka_unit_test(test_exit),
+		cmocka_unit_test(test_values),     cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_names),      cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_garbage),    cmocka_unit_test(test_unwanted_fds),
+		cmocka_unit_test(test_wanted_fds), cmocka_unit_test(test_step_names),
 	};
 
 	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
