@@ -320,7 +320,7 @@ int store_key_list(struct store *s, struct store_key **ret, size_t *ret_n)
 	size_t n = 0, size = 0;
 	struct query q;
 	int r = query_open(s, QUERY_KEY_LIST,
-			   "SELECT " COLUMNS " FROM keys ORDER BY created_ms, id", &q);
+			   "SELECT " COLUMNS " FROM keys ORDER BY created_ms, rowid", &q);
 
 	if (r < 0)
 		return r;

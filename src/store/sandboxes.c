@@ -119,7 +119,7 @@ static int read_live(struct store *s, struct store_sandbox **rows, size_t *n)
 	struct query q;
 	int r = query_open(s, QUERY_SANDBOX_LIVE,
 			   "SELECT " COLUMNS
-			   " FROM sandboxes WHERE state < 3 ORDER BY started_ms, id",
+			   " FROM sandboxes WHERE state < 3 ORDER BY started_ms, rowid",
 			   &q);
 
 	static_assert(STORE_RUNNING < 3 && STORE_PAUSED < 3, "as the statement has it");
