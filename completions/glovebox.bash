@@ -52,6 +52,21 @@ _glovebox_run() {
 	esac
 }
 
+_glovebox_repl() {
+	local cur=$1 prev=$2
+
+	case $prev in
+	--pictures) _glovebox_files "$cur" -d ;;
+	-l | --language | -t | --template | --in | --timeout | --cpu-time | --cpus | --memory | --disk | --output | --files | \
+		--pids | --env) _glovebox_run "$@" ;;
+	*)
+		_glovebox_words "$cur" '-l --language -t --template --in --env --pictures --service --local
+			--timeout --cpu-time --cpus --memory --disk --files --pids --output
+			--json --raw -v --verbose -h --help'
+		;;
+	esac
+}
+
 _glovebox_sandboxes() {
 	_glovebox_words "$2" "$("$1" ls -q 2>/dev/null)"
 }
@@ -132,12 +147,13 @@ _glovebox() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_glovebox_words "$cur" 'run languages serve key config create ls exec shell cp logs inspect stats
+		_glovebox_words "$cur" 'run repl languages serve key config create ls exec shell cp logs inspect stats
 			pause resume snapshot kill doctor version help'
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	run) _glovebox_run "$cur" "$prev" "$program" ;;
+	repl) _glovebox_repl "$cur" "$prev" "$program" ;;
 	languages) _glovebox_words "$cur" '--no-versions --json -h --help' ;;
 	doctor) _glovebox_words "$cur" '--fix --json -h --help' ;;
 	serve) _glovebox_serve "$cur" "$prev" "$program" ;;

@@ -36,9 +36,10 @@ function __glovebox_after
 	test (count $words) -eq 2; and test "$words[2]" = $argv[1]
 end
 
-set -l verbs run languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor version help
+set -l verbs run repl languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor version help
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -f
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a run -d 'run code or a command in a sealed box'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a repl -d 'a notebook prompt on a sealed box'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a languages -d 'show the languages that can be run here'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a serve -d 'serve sandboxes over HTTP'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a key -d 'make, show, rotate and revoke keys'
@@ -79,6 +80,26 @@ complete -c glovebox -n __glovebox_in_run -l output -x -a '64K 1M 16M' -d 'what 
 complete -c glovebox -n __glovebox_in_run -l json -d 'one JSON object'
 complete -c glovebox -n __glovebox_in_run -l raw -d 'do not defuse control characters on a terminal'
 complete -c glovebox -n __glovebox_in_run -s v -l verbose -d 'say what was used and which protections were on'
+
+complete -c glovebox -n '__glovebox_at repl' -f
+complete -c glovebox -n '__glovebox_at repl' -s l -l language -x -a '(__glovebox_languages)' -d 'language of the cells'
+complete -c glovebox -n '__glovebox_at repl' -s t -l template -x -a 'base (__fish_complete_directories)' -d 'file system to start from'
+complete -c glovebox -n '__glovebox_at repl' -l in -r -F -d 'copy a file or directory in'
+complete -c glovebox -n '__glovebox_at repl' -l env -x -d 'set a variable, NAME=VALUE'
+complete -c glovebox -n '__glovebox_at repl' -l pictures -x -a '(__fish_complete_directories)' -d 'where pictures are saved'
+complete -c glovebox -n '__glovebox_at repl' -l service -d 'in the running service'
+complete -c glovebox -n '__glovebox_at repl' -l local -d 'in a box of our own'
+complete -c glovebox -n '__glovebox_at repl' -l timeout -x -a '1s 5s 30s 5m' -d 'wall clock of a cell'
+complete -c glovebox -n '__glovebox_at repl' -l cpu-time -x -a '1s 10s 60s' -d 'CPU time of a cell'
+complete -c glovebox -n '__glovebox_at repl' -l output -x -a '64K 1M 8M' -d 'output of a cell that is shown'
+complete -c glovebox -n '__glovebox_at repl' -l cpus -x -a '0.5 1 2' -d 'CPU share'
+complete -c glovebox -n '__glovebox_at repl' -l memory -x -a '256M 512M 1G' -d memory
+complete -c glovebox -n '__glovebox_at repl' -l disk -x -a '64M 256M 1G' -d 'files it writes'
+complete -c glovebox -n '__glovebox_at repl' -l files -x -a '1000 65536' -d 'number of files'
+complete -c glovebox -n '__glovebox_at repl' -l pids -x -a '64 256' -d processes
+complete -c glovebox -n '__glovebox_at repl' -l json -d 'JSON lines, for programs'
+complete -c glovebox -n '__glovebox_at repl' -l raw -d 'do not defuse control characters on a terminal'
+complete -c glovebox -n '__glovebox_at repl' -s v -l verbose -d 'say what each cell used'
 
 complete -c glovebox -n '__fish_seen_subcommand_from languages' -f
 complete -c glovebox -n '__fish_seen_subcommand_from languages' -l no-versions -d 'do not ask each for its version'
@@ -137,6 +158,6 @@ complete -c glovebox -n '__glovebox_at stats' -s a -l all -d 'all that are kept'
 complete -c glovebox -n '__glovebox_at pause' -l files-only -d 'keep only their files'
 complete -c glovebox -n '__glovebox_at snapshot' -l name -x -d 'how to call it'
 
-for verb in run languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor
+for verb in run repl languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor
 	complete -c glovebox -n "__glovebox_at $verb" -s h -l help -d 'show the options'
 end

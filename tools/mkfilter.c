@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles a table of system calls (src/box/syscalls.def; src/server/syscalls.def) into a seccomp program
- * and prints it as a C header. Runs at build time, so that a box pays nothing for it and the product does
+ * Compiles a table of system calls (src/box/syscalls.def; src/server/syscalls.def; tools/zygote_filter.c) into a seccomp
+ * program and prints it as a C header. Runs at build time, so that a box pays nothing for it and the product does
  * not need libseccomp.
  *
  * Theory of operation
@@ -20,6 +20,7 @@
  * one (checked). The unit test runs the result against the table and against the rules written
  * a second time in plain C.
  */
+#include <ctype.h>
 #include <err.h>
 #include <seccomp.h>
 #include <stdarg.h>
@@ -253,8 +254,12 @@ static void put(FILE *f, const char *fmt, ...)
 
 static void print_header(FILE *f, const char *name, const struct program *p, size_t tree_len)
 {
+	char upper[16] = "";
+
+	for (size_t i = 0; name[i] && i + 1 < sizeof(upper); i++)
+		upper[i] = (char)toupper((unsigned char)name[i]);
 	put(f,
-	    "/* Made by tools/mkfilter.c from src/%s/syscalls.def: do not edit. */\n"
+	    "/* Made by tools/mkfilter.c, the policy of the %s: do not edit. */\n"
 	    "#pragma once\n\n#include <linux/filter.h>\n\n",
 	    name);
 	/* Numbers are the architecture's: a cross build must not take the build machine's. */
@@ -270,7 +275,7 @@ static void print_header(FILE *f, const char *name, const struct program *p, siz
 	    "/* From here on the blocks of the argument rules; before it, the tree. */\n"
 	    "#define %s_FILTER_TREE_LEN %zu\n\n"
 	    "static const struct sock_filter %s_filter_code[%zu] = {\n",
-	    strcmp(name, "box") == 0 ? "BOX" : "SERVER", tree_len, name, p->len);
+	    upper, tree_len, name, p->len);
 	for (size_t i = 0; i < p->len; i++)
 		put(f, "\t{ 0x%02x, %3u, %3u, 0x%08x }, /* %zu */\n", p->code[i].code,
 		    p->code[i].jt, p->code[i].jf, p->code[i].k, i);
@@ -285,7 +290,7 @@ int main(int argc, char *argv[])
 	FILE *f;
 
 	if (argc != 3)
-		errx(EXIT_FAILURE, "usage: mkfilter box|server HEADER");
+		errx(EXIT_FAILURE, "usage: mkfilter NAME HEADER");
 	table = syscall_table(&n);
 	compile_tree(table, n, &p);
 	tree_len = p.len;

@@ -7,7 +7,10 @@
 #include <sys/types.h>
 
 #define AGENT_CONTROL_FD 3
-#define AGENT_JOIN_MAX 7 /* cgroups a command joins */
+#define AGENT_PIDS_FD                                                                              \
+	4 /* a /proc with every process, which nobody else has; where the kernel cannot make one, */
+extern int agent_pids_fd; /* this is the one that all see */
+#define AGENT_JOIN_MAX 7  /* cgroups a command joins */
 
 /* The cgroups that commands join which bring none of their own (WIRE_LEAF), and what they all may use:
  * a command started by sudo gets the limits of the last one that the host asked for. */

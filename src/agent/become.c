@@ -7,7 +7,8 @@
  */
 #include "agent/agent.h"
 
-#include <grp.h>
+#include "sys/payload.h"
+
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <sys/prctl.h>
@@ -25,12 +26,6 @@
 /* The agent's own: to start commands as the user, to empty their bounding set, to end them. */
 #define AGENT_CAPS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL))
 
-/* Programs of uid != 0, and file operations, which execute nothing: uid 0 is worth nothing by itself. */
-#define LOCKED_BITS                                                                                \
-	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |                    \
-	 SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |                                   \
-	 SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
-
 /* Programs of the box's root: executing one gives it what the bounding set has, which is the short list.
  * Nobody can change these bits again: that takes SETPCAP, which is not on it. */
 #define ROOT_BITS (SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
@@ -40,23 +35,7 @@ static uint64_t bounding_set;
 
 int agent_read_bounding_set(void)
 {
-	for (unsigned long cap = 0; cap <= 63; cap++) {
-		int has = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
-
-		if (has < 0)
-			return errno == EINVAL && cap > CAP_SETFCAP ? 0 : -errno; /* the last one */
-		if (has)
-			bounding_set |= BIT(cap);
-	}
-	return 0;
-}
-
-static int drop_bounding_set(uint64_t keep)
-{
-	for (unsigned long cap = 0; cap <= 63; cap++)
-		if ((bounding_set & ~keep & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return -errno;
-	return 0;
+	return payload_bounding_set(&bounding_set);
 }
 
 static int set_capabilities(uint64_t permitted, uint64_t effective)
@@ -117,18 +96,16 @@ int agent_keep_kill(void)
 
 static int become(const struct agent_user *user, uint64_t keep, unsigned long securebits)
 {
-	int r;
+	const struct payload_user payload = {
+		.uid = user->uid,
+		.gid = user->gid,
+		.groups = user->groups,
+		.n_groups = user->n_groups,
+		.keep = keep,
+		.securebits = securebits,
+	};
 
-	if (prctl(PR_SET_SECUREBITS, securebits, 0, 0, 0) < 0)
-		return -errno;
-	r = drop_bounding_set(keep);
-	if (r < 0)
-		return r;
-	if (setgroups(user->n_groups, user->groups) < 0 ||
-	    setresgid(user->gid, user->gid, user->gid) < 0 ||
-	    setresuid(user->uid, user->uid, user->uid) < 0)
-		return -errno;
-	return set_capabilities(keep, keep);
+	return payload_become(&payload, bounding_set);
 }
 
 /* Only one id is mapped: we are that user already and have had no capability since exec. */
@@ -142,8 +119,8 @@ int agent_become_user(const struct agent_user *user)
 	if (getuid() != 0)
 		return become_single(user);
 	if (user->uid != 0)
-		return become(user, 0, LOCKED_BITS);
-	return agent_has_root() ? become(user, FILE_CAPS, LOCKED_BITS) : -EPERM;
+		return become(user, 0, payload_locked_bits);
+	return agent_has_root() ? become(user, FILE_CAPS, payload_locked_bits) : -EPERM;
 }
 
 int agent_become_payload(const struct agent_user *user)
@@ -151,7 +128,7 @@ int agent_become_payload(const struct agent_user *user)
 	if (getuid() != 0)
 		return become_single(user);
 	if (user->uid != 0)
-		return become(user, 0, LOCKED_BITS);
+		return become(user, 0, payload_locked_bits);
 	return agent_has_root() ? become(user, ROOT_CAPS, ROOT_BITS) : -EPERM;
 }
 

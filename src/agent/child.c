@@ -6,11 +6,14 @@
  */
 #include "agent/child.h"
 
+#include "agent/kernel.h"
+
+#include "sys/payload.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 extern char **environ;
@@ -31,64 +34,36 @@ int agent_join_cgroups(const int *fds, size_t n)
 	return 0;
 }
 
-/* A command that outgrows the box's memory must die before the agent does. */
 int agent_set_oom_score(int score)
 {
-	_cleanup_(fd_closep) int fd = -EBADF;
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%d", score), r;
-
-	/* While it cannot be dumped, a process's files in /proc belong to the host's root. Nothing
-	 * foreign has run in this process yet, and it is closed again at once. */
-	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-		return -errno;
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	r = fd >= 0 && write(fd, text, (size_t)n) == n ? 0 : -errno;
-	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : r;
-}
-
-static int limit(int what, uint64_t value)
-{
-	struct rlimit now;
-
-	if (getrlimit(what, &now) < 0)
-		return -errno;
-	/* Nobody here may raise a hard limit; a lower one that is already there is as good. At the soft
-	 * limit of CPU time comes SIGXCPU, which tells what happened; at the hard one SIGKILL. */
-	now.rlim_max = MIN(now.rlim_max, what == RLIMIT_CPU ? value + 1 : value);
-	now.rlim_cur = MIN(now.rlim_max, value);
-	return setrlimit(what, &now) < 0 ? -errno : 0;
+	return payload_set_oom_score(score);
 }
 
 static int set_limits(const struct wire_exec *q)
 {
-	const struct {
-		int what;
-		uint64_t value;
-		bool on;
-	} limits[] = {
-		/* 1, not 0: a core of one byte is the kernel's word for "no piped handler either". */
-		{ RLIMIT_CORE, 1, true },
-		{ RLIMIT_NOFILE, q->nofile_max, true },
-		{ RLIMIT_FSIZE, q->fsize_max, true },
-		{ RLIMIT_MEMLOCK, 64 << 10, true },
-		{ RLIMIT_MSGQUEUE, 0, true },
-		{ RLIMIT_SIGPENDING, 1024, true },
-		{ RLIMIT_RTPRIO, 0, true },
-		{ RLIMIT_NICE, 0, true },
-		{ RLIMIT_STACK, 8 << 20, true },
-		/* Not RLIMIT_AS: runtimes reserve far more address space than they use. */
-		{ RLIMIT_DATA, q->data_max, q->data_max != 0 },
-		{ RLIMIT_NPROC, q->nproc_max, q->nproc_max != 0 },
-		{ RLIMIT_CPU, q->cpu_max_s, q->cpu_max_s != 0 },
+	const struct payload_limits limits = {
+		.fsize_max = q->fsize_max,
+		.data_max = q->data_max,
+		.nproc_max = q->nproc_max,
+		.cpu_max_s = q->cpu_max_s,
+		.nofile_max = q->nofile_max,
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		int r = limits[i].on ? limit(limits[i].what, limits[i].value) : 0;
+	return payload_set_limits(&limits);
+}
 
-		if (r < 0)
-			return r;
-	}
+/* Where an interpreter looks for its pipes. Nothing of ours is there: in the agent, whose numbers these are,
+ * control socket and signals are. */
+static int set_kernel_fds(const struct agent_child *c)
+{
+	if (!c->kernel)
+		return 0;
+	if (c->status_fd <= KERNEL_EVENTS_FD || c->requests_fd <= KERNEL_EVENTS_FD ||
+	    c->events_fd <= KERNEL_EVENTS_FD)
+		return -EBADF;
+	if (dup2(c->requests_fd, KERNEL_REQUESTS_FD) < 0 ||
+	    dup2(c->events_fd, KERNEL_EVENTS_FD) < 0)
+		return -errno;
 	return 0;
 }
 
@@ -115,7 +90,7 @@ static void give_stdio(const struct agent_child *c, const struct agent_user *use
 	if (!c->own_stdio || user->uid == c->request.uid || user->uid == 0 ||
 	    agent_raise_capabilities() < 0)
 		return;
-	for (int fd = c->in_fd < 0 ? 1 : 0; fd < 3; fd++)
+	for (int fd = c->in_fd < 0 ? 1 : 0; fd <= (c->kernel ? KERNEL_EVENTS_FD : 2); fd++)
 		(void)!fchown(fd, user->uid, user->gid);
 }
 
@@ -139,6 +114,8 @@ void agent_child_exec(const struct agent_child *c, struct request *q)
 	}
 	r = set_stdio(c);
 	if (r == 0)
+		r = set_kernel_fds(c);
+	if (r == 0)
 		r = request_environment(q, &user, c->tty);
 	if (r < 0)
 		fail(c, WIRE_STEP_REQUEST, r);
@@ -161,14 +138,20 @@ void agent_child_exec(const struct agent_child *c, struct request *q)
 void agent_child_run(const struct agent_child *c, int sock, const int *join_fds, size_t n_join)
 {
 	static struct request q;
-	int keep[5 + AGENT_JOIN_MAX] = { c->status_fd, sock, c->in_fd, c->out_fd, c->err_fd };
+	int keep[7 + AGENT_JOIN_MAX] = { c->status_fd,
+					 sock,
+					 c->in_fd,
+					 c->out_fd,
+					 c->err_fd,
+					 c->kernel ? c->requests_fd : -EBADF,
+					 c->kernel ? c->events_fd : -EBADF };
 	int r;
 
 	agent_unblock_signals();
 	(void)setsid();
 	(void)umask(022);
-	memcpy(keep + 5, join_fds, n_join * sizeof(int));
-	agent_keep_fds(keep, 5 + n_join);
+	memcpy(keep + 7, join_fds, n_join * sizeof(int));
+	agent_keep_fds(keep, 7 + n_join);
 	r = agent_join_cgroups(join_fds, n_join);
 	if (r == 0)
 		r = agent_set_oom_score(c->request.oom_score_adj);

@@ -11,6 +11,9 @@ struct agent_child {
 	int in_fd;      /* negative: nothing to read */
 	int out_fd;
 	int err_fd;
+	bool kernel; /* the next two go to KERNEL_REQUESTS_FD and KERNEL_EVENTS_FD */
+	int requests_fd;
+	int events_fd;
 	int status_fd; /* a SEQPACKET socket: LABEL and FAILED go here, and it closes with exec */
 };
 

@@ -2,6 +2,7 @@
 #include "agent/command.h"
 
 #include "agent/helper.h"
+#include "agent/kernel.h"
 #include "agent/loop.h"
 
 #include <poll.h>
@@ -158,8 +159,9 @@ static void command_reaped(struct command *c, int status)
 void commands_reap(void)
 {
 	for (;;) {
+		struct rusage used;
 		int status;
-		pid_t pid = waitpid(-1, &status, WNOHANG);
+		pid_t pid = wait4(-1, &status, WNOHANG, &used);
 
 		if (pid < 0 && errno == EINTR)
 			continue;
@@ -168,6 +170,7 @@ void commands_reap(void)
 		if (pid <= 0)
 			return;
 		helper_reaped(pid);
+		kernels_reaped(pid, status, &used);
 		for (size_t i = 0; i < n_table; i++)
 			if (table[i].alive && table[i].pid == pid)
 				command_reaped(&table[i], status);

@@ -86,6 +86,9 @@ _must_check_ int command_start(const struct wire_exec *request, int sock, const 
 			       size_t n_join);
 void command_status_ready(void *command, short events);
 
+/* A pipe that belongs to the user, so that /dev/stdout and /dev/stderr can be opened by name. */
+_must_check_ int command_pipe(const struct wire_exec *q, int *ret_read, int *ret_write);
+
 /* output.c */
 _must_check_ int follower_add(struct command *c, int sock);
 void follower_greet(struct command *c, int sock); /* STARTED, for one that came later */

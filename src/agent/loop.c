@@ -2,12 +2,16 @@
 #include "agent/loop.h"
 
 #include "agent/command.h"
+#include "agent/kernel.h"
 #include "base/clock.h"
 
 #include <poll.h>
 
-/* Control and signals and sudo, each command's four and its followers, and the short operations. */
-#define WATCHES_MAX (3 + COMMANDS_MAX * (4 + FOLLOWERS_MAX) + WRITERS_MAX + LISTERS_MAX)
+/* Control and signals and sudo, each command's four and its followers, the short operations, each kernel's five,
+ * each cell and the two helpers that it may have. */
+#define WATCHES_MAX                                                                                \
+	(3 + COMMANDS_MAX * (4 + FOLLOWERS_MAX) + WRITERS_MAX + LISTERS_MAX + KERNEL_SLOTS * 5 +   \
+	 CELLS_MAX * 3 + KERNEL_LISTERS_MAX)
 #define WAIT_MAX_MS 600000
 
 static struct pollfd polls[WATCHES_MAX];

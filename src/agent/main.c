@@ -6,14 +6,14 @@
  *             commands as the user, and to empty their bounding set); in a box with a root it can also hand
  *             on that root's short list, which it does not use itself; where only one id is mapped, as
  *             that id without any capability. Under the box's seccomp filter and Landlock rules.
- * Holds       the control socket, the cgroups that commands join, per command its sockets and pipes, and
- *             in a box with a root the socket that sudo connects to.
- * Reads       messages from the host, and bytes that commands print.
+ * Holds       the control socket, a view of all the box's processes, the cgroups that commands join, per command and interpreter its sockets
+ *             and pipes, and in a box with a root the socket that sudo connects to.
+ * Reads       messages from the host, bytes that commands print, and what interpreters say.
  * Must never  be trusted: after the first foreign instruction, every byte from here is hostile to
  *             the host, which checks it as such.
  *
- * Theory of operation: one thread, one loop (loop.c), a fixed table of commands (command.h). File
- * operations and sudo are forked children that talk on their socket themselves. The end of the control
+ * Theory of operation: one thread, one loop (loop.c), fixed tables of commands (command.h), interpreters and
+ * cells (kernel.h). File operations and sudo are forked children that talk on their socket themselves. The end of the control
  * socket ends the agent, and with pid 1 the kernel ends everything else in the box.
  *
  * The same image is `sudo` in a box: whoever is not pid 1 is that.
@@ -21,6 +21,7 @@
 #include "agent/command.h"
 #include "agent/fs.h"
 #include "agent/helper.h"
+#include "agent/kernel.h"
 #include "agent/loop.h"
 #include "agent/sudo.h"
 
@@ -33,7 +34,10 @@
 
 #define NOFILE 8192 /* more than the tables here can hold at once */
 
-struct agent_defaults agent_defaults;
+/* Until the host asks for a command: what it would. An adopted interpreter may come first, and use sudo. */
+struct agent_defaults agent_defaults = {
+	.request = { .oom_score_adj = 800, .fsize_max = UINT64_MAX, .nofile_max = 4096 },
+};
 
 static void refuse(int sock, int err)
 {
@@ -79,6 +83,13 @@ static void start_command(const struct wire_exec *q, const int *fds, size_t n_fd
 		fd_close(fds[i]);
 }
 
+static void start_kernel(const struct wire_kernel *q, const int *fds, size_t n_fds)
+{
+	kernel_start(q, fds[0], fds + 1, n_fds - 1);
+	for (size_t i = 1; i < n_fds; i++)
+		fd_close(fds[i]);
+}
+
 static void keep_leaf(const int *fds, size_t n_fds)
 {
 	struct agent_defaults *d = &agent_defaults;
@@ -96,14 +107,16 @@ static void control_ready(void *object, short events)
 	int fds[1 + AGENT_JOIN_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
 	int r = wire_recv_fds(AGENT_CONTROL_FD, &f, WIRE_ON_CONTROL, fds, &n_fds);
-	bool takes_more = f.head.type == WIRE_EXEC || f.head.type == WIRE_LEAF;
+	bool takes_more = f.head.type == WIRE_EXEC || f.head.type == WIRE_LEAF ||
+			  f.head.type == WIRE_KERNEL || f.head.type == WIRE_ADOPT;
 
 	(void)object;
 	(void)events;
 	if (r <= 0)
 		_exit(0); /* the host is gone or talks nonsense: end the box */
 	if ((n_fds == 0 && f.head.type != WIRE_LEAF) || (n_fds > 1 && !takes_more) ||
-	    (n_fds > AGENT_JOIN_MAX && f.head.type == WIRE_LEAF))
+	    (n_fds > AGENT_JOIN_MAX && f.head.type == WIRE_LEAF) ||
+	    (n_fds != _WIRE_ADOPT_MAX && f.head.type == WIRE_ADOPT))
 		_exit(1);
 	switch (f.head.type) {
 	case WIRE_EXEC:
@@ -124,12 +137,28 @@ static void control_ready(void *object, short events)
 	case WIRE_LIST:
 		ask_list(fds[0]);
 		break;
+	case WIRE_KERNEL:
+		start_kernel((const struct wire_kernel *)f.data, fds, n_fds);
+		break;
+	case WIRE_ADOPT:
+		kernel_adopt((const struct wire_context *)f.data, fds);
+		break;
+	case WIRE_CELL:
+		cell_queue((const struct wire_cell *)f.data, fds[0]);
+		break;
+	case WIRE_CONTEXTS:
+		kernel_ask_list(fds[0]);
+		break;
+	case WIRE_CONTEXT_TELL:
+		kernel_ask_tell((const struct wire_context_tell *)f.data, fds[0]);
+		break;
 	default: /* PUT, GET, FS */
 		start_files(&f, fds[0]);
 	}
 }
 
 static int signal_fd = -EBADF;
+int agent_pids_fd = -EBADF;
 
 /* What has ended is looked for in each round: the signal only has to wake us. */
 static void signal_ready(void *object, short events)
@@ -148,12 +177,14 @@ static _noreturn_ void serve(void)
 		commands_watch();
 		writers_watch();
 		listers_watch();
+		kernels_watch();
 		sudo_watch();
 		/* Last: nothing that is freed in a round is given out again in it. */
 		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
 		loop_wait();
 		commands_reap();
 		commands_finish();
+		kernels_finish();
 	}
 }
 
@@ -181,6 +212,11 @@ static int agent_main(void)
 {
 	sigset_t set;
 
+	if (fcntl(AGENT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return 1;
+	agent_pids_fd = fcntl(AGENT_PIDS_FD, F_SETFD, FD_CLOEXEC) == 0 ?
+				AGENT_PIDS_FD :
+				open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* PR-08, AG-12: nobody in the box may look into this process or take its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return 1;
@@ -193,7 +229,7 @@ static int agent_main(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (signal_fd < 0 || fcntl(AGENT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0)
+	if (signal_fd < 0)
 		return 1;
 	if (agent_read_bounding_set() < 0)
 		return 1;

@@ -40,8 +40,7 @@ static void ends_done(struct ends *e)
 	ends_close(e, 1);
 }
 
-/* A pipe that belongs to the user, so that /dev/stdout and /dev/stderr can be opened by name. */
-static int user_pipe(const struct wire_exec *q, int *ret_read, int *ret_write)
+int command_pipe(const struct wire_exec *q, int *ret_read, int *ret_write)
 {
 	int fds[2], r;
 
@@ -64,10 +63,10 @@ static int open_pipes(const struct wire_exec *q, struct ends *e)
 	int r = 0;
 
 	if (q->flags & WIRE_EXEC_STDIN)
-		r = user_pipe(q, &e->in[1], &e->in[0]);
+		r = command_pipe(q, &e->in[1], &e->in[0]);
 	if (r == 0)
-		r = user_pipe(q, &e->out[0], &e->out[1]);
-	return r < 0 ? r : user_pipe(q, &e->err[0], &e->err[1]);
+		r = command_pipe(q, &e->out[0], &e->out[1]);
+	return r < 0 ? r : command_pipe(q, &e->err[0], &e->err[1]);
 }
 
 static int open_terminal(const struct wire_exec *q, struct ends *e)

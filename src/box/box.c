@@ -10,7 +10,10 @@
 #include "sys/proc.h"
 #include "sys/sock.h"
 
+#include <linux/securebits.h>
 #include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -217,7 +220,37 @@ static int pairs_open(struct pairs *p)
 	return r;
 }
 
-static int start_child(struct box *b, const struct setup *s, struct fail *fail)
+/*
+ * Who has the effective id that made a user namespace has all power over it and only over it. So the clone is made
+ * with that of the visitor; the id for files stays ours, and all capabilities do. That the way back can fail is not
+ * something anybody could go on from.
+ */
+static pid_t clone_for(uid_t visitor, int cgroup_fd, int *ret_pidfd)
+{
+	int bits = prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
+	pid_t pid = -EPERM;
+
+	if (!visitor)
+		return proc_clone(namespaces(), cgroup_fd, ret_pidfd);
+	if (bits < 0 ||
+	    prctl(PR_SET_SECUREBITS, (unsigned long)bits | SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
+		return -errno;
+	if (setresuid((uid_t)-1, visitor, (uid_t)-1) == 0) {
+		(void)setfsuid(0);
+		pid = proc_clone(namespaces(), cgroup_fd, ret_pidfd);
+		if (pid == 0)
+			return 0;
+		if (setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
+			abort();
+	}
+	if (prctl(PR_SET_SECUREBITS, (unsigned long)bits, 0, 0, 0) < 0)
+		abort();
+	/* Which a change of ids may have undone. */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	return pid;
+}
+
+static int start_child(struct box_host *h, struct box *b, const struct setup *s, struct fail *fail)
 {
 	struct pairs p = { { -EBADF, -EBADF }, { -EBADF, -EBADF }, { -EBADF, -EBADF } };
 	struct setup child = *s;
@@ -227,7 +260,7 @@ static int start_child(struct box *b, const struct setup *s, struct fail *fail)
 		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
 	child.control_fd = p.control[1];
 	child.net_fd = p.net[1];
-	b->pid = proc_clone(namespaces(), b->cgroup.clone_fd, &b->pidfd);
+	b->pid = clone_for(h->visitor, b->cgroup.clone_fd, &b->pidfd);
 	if (b->pid == 0) {
 		/* Only the parent may hold its ends, or we could not see it go. */
 		pairs_close(&p, 0);
@@ -261,7 +294,7 @@ static int try_create(struct box_host *h, struct setup *s, const struct cgroup_l
 	if (r < 0)
 		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
 				strerror(-r));
-	return start_child(b, s, fail);
+	return start_child(h, b, s, fail);
 }
 
 int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
@@ -282,6 +315,7 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.files_max = limits->files,
 		.agent_fd = h->agent_fd,
 		.root = t->root_user,
+		.visited = h->visitor != 0,
 	};
 	int r;
 

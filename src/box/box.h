@@ -17,6 +17,9 @@ struct box_host {
 	struct cgroup_host cgroups;
 	struct ids_host ids;
 	int agent_fd; /* the agent's image: a sealed memfd */
+	/* As root: who owns the boxes' user namespaces, so that he, without any power over the host, can go into those
+	 * that he is given the descriptors of (src/zygote). 0: we do, and nobody goes in. */
+	uid_t visitor;
 };
 
 #define BOX_LAYERS_MAX SETUP_ABOVE_MAX
@@ -124,6 +127,21 @@ _must_check_ int box_leaf(struct box *b, const struct box_limits *limits, struct
 
 /* Starts a file transfer (WIRE_PUT or WIRE_GET) with a directory of the box as its root: a socket. */
 _must_check_ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail);
+
+/*
+ * Interpreters that keep their state, for a box that has a leaf. box_kernel() starts one: on the socket come
+ * STARTED and, when it is loaded, DONE; or FAILED. box_cell() gives it something to do (cell->context says to
+ * which one): STARTED, output and events, CELL_END; or FAILED. Closing a cell's socket interrupts it.
+ * box_tell_context() interrupts or ends: DONE or FAILED.
+ */
+struct wire_context;
+struct wire_cell;
+_must_check_ int box_kernel(struct box *b, const struct box_command *c,
+			    const struct wire_context *context, struct fail *fail);
+_must_check_ int box_cell(struct box *b, const struct wire_cell *cell, const char *code, size_t len,
+			  struct fail *fail);
+_must_check_ int box_tell_context(struct box *b, const char *context, uint32_t signal,
+				  struct fail *fail);
 
 /* The limits given to a command are the kernel's for memory and files together. */
 uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations in a box: the host's side of starting a command or a file transfer. */
-#include "box/box.h"
+#include "box/exec_priv.h"
 
 #include "sys/sock.h"
 #include "wire/wire.h"
@@ -13,7 +13,7 @@
 #define OOM_SCORE_PAYLOAD 800
 #define TASKS_PER_CPU 4
 
-static int send_strings(int sock, enum wire_type type, const char *const *strings)
+int box_send_strings(int sock, enum wire_type type, const char *const *strings)
 {
 	for (size_t i = 0; strings && strings[i]; i++) {
 		int r = wire_send(sock, type, strings[i], strlen(strings[i]));
@@ -24,19 +24,19 @@ static int send_strings(int sock, enum wire_type type, const char *const *string
 	return 0;
 }
 
-static int send_command(int sock, const struct box_command *c)
+int box_send_command(int sock, const struct box_command *c)
 {
 	int r = wire_send(sock, WIRE_CWD, c->cwd, strlen(c->cwd));
 
 	if (r == 0)
-		r = send_strings(sock, WIRE_ARG, c->argv);
+		r = box_send_strings(sock, WIRE_ARG, c->argv);
 	if (r == 0)
-		r = send_strings(sock, WIRE_ENV, c->env);
+		r = box_send_strings(sock, WIRE_ENV, c->env);
 	return r < 0 ? r : wire_send(sock, WIRE_GO, NULL, 0);
 }
 
 /* Without cgroups the per-process limits are all there is; with them they are a second lock. */
-static struct wire_exec exec_request(const struct box *b, const struct box_command *c)
+struct wire_exec box_exec_request(const struct box *b, const struct box_command *c)
 {
 	unsigned features = b->cgroup.host ? b->cgroup.host->features : 0;
 	struct wire_exec q = {
@@ -59,7 +59,7 @@ static struct wire_exec exec_request(const struct box *b, const struct box_comma
 }
 
 /* AG-09: an agent that does not read must not hold us for ever. */
-static int limit_waiting(int sock)
+int box_limit_waiting(int sock)
 {
 	const struct timeval t = { .tv_sec = SEND_SECONDS };
 
@@ -74,7 +74,7 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 		.cpu_milli = c->cpu_milli,
 	};
 	const struct cgroup_limits limits = box_enforced(b->cgroup.host, &wanted);
-	struct wire_exec request = exec_request(b, c);
+	struct wire_exec request = box_exec_request(b, c);
 	struct box_exec e = BOX_EXEC_INIT;
 	int fds[1 + CGROUP_HIER_MAX], pair[2], r;
 	size_t n_fds = 1;
@@ -91,13 +91,13 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 	fds[0] = pair[1];
 	for (size_t i = 0; i < e.cgroup.n_join; i++)
 		fds[n_fds++] = e.cgroup.join_fd[i];
-	r = limit_waiting(pair[0]);
+	r = box_limit_waiting(pair[0]);
 	if (r == 0)
 		r = wire_send_fds(b->control_fd, WIRE_EXEC, &request, sizeof(request), fds, n_fds);
 	fd_close(pair[1]);
 	e.sock = pair[0];
 	if (r == 0)
-		r = send_command(e.sock, c);
+		r = box_send_command(e.sock, c);
 	if (r < 0) {
 		box_exec_close(&e);
 		return fail_set(fail, -r, "agent",
@@ -155,7 +155,7 @@ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail)
 
 	if (r < 0)
 		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
-	r = limit_waiting(pair[0]);
+	r = box_limit_waiting(pair[0]);
 	if (r == 0)
 		r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request),
 				  &pair[1], 1);

@@ -54,7 +54,7 @@ static int step_exec(struct setup_state *s)
 	char *const argv[] = { (char[]){ "glovebox-agent" }, NULL };
 	char *const env[] = { NULL };
 
-	if (dup2(s->control_fd, 3) < 0)
+	if (dup2(s->control_fd, 3) < 0 || (s->pids_fd >= 0 && dup2(s->pids_fd, 4) < 0))
 		return -errno;
 	(void)syscall(SYS_execveat, s->agent_fd, "", argv, control_on("clean-env") ? env : environ,
 		      AT_EMPTY_PATH);
@@ -99,6 +99,7 @@ void setup_child(const struct setup *setup, int sock)
 		.scratch_fd = -EBADF,
 		.root_fd = -EBADF,
 		.proc_fd = -EBADF,
+		.pids_fd = -EBADF,
 		.dev_fd = -EBADF,
 	};
 

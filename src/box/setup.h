@@ -27,6 +27,7 @@ struct setup {
 	size_t n_trees; /* 1 or 2 */
 	bool single_id;
 	bool root; /* commands may be the box's root: see setup_seal.c for what that means */
+	bool visited; /* interpreters will come in from outside: see seal.h */
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	int agent_fd;

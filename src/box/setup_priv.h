@@ -11,6 +11,7 @@ struct setup_state {
 	int scratch_fd;
 	int root_fd; /* the new root, before and after the pivot */
 	int proc_fd;
+	int pids_fd; /* the agent's own view of it; negative: none */
 	int sys_user_fd;
 	int dev_fd;
 	int agent_fd;

@@ -6,26 +6,20 @@
 #include "box/setup_priv.h"
 
 #include "box/breakable.h"
-#include "box/filter.h"
 #include "box/ids.h"
 #include "box/net.h"
-#include "sys/landlock.h"
+#include "box/seal.h"
 #include "sys/proc.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/keyctl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #define BOX_HOSTNAME "glovebox"
-#ifndef PR_SCHED_CORE
-#define PR_SCHED_CORE 62
-#define PR_SCHED_CORE_CREATE 1
-#endif
 
 int setup_do_net(struct setup_state *s)
 {
@@ -121,28 +115,19 @@ int setup_do_namespaces(struct setup_state *s)
 	return 0;
 }
 
-/* CC-08: no other box may run on the sibling of a core that this one runs on. Only kernels built for it
- * know how; without, the report says so. */
 int setup_do_core_scheduling(struct setup_state *s)
 {
-	if (prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1 /* the process */, 0) == 0)
-		s->report.features |= SETUP_HAS_CORE_SCHEDULING;
+	seal_core_scheduling(&s->report.features);
 	return 0;
 }
 
 int setup_do_keyring(struct setup_state *s)
 {
-	/* NS-07. A kernel without keyrings has nothing to inherit. */
-	if (!control_on("keyring"))
-		return 0;
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
-		s->report.features |= SETUP_HAS_KEYRING;
-	else if (errno != ENOSYS)
-		return -errno;
-	return 0;
+	return seal_keyring(&s->report.features);
 }
 
-/* The agent finds its control socket at 3 and /dev/null below; everything else closes itself. */
+/* The agent finds its control socket at 3, its view of /proc at 4, and /dev/null below; everything else closes
+ * itself. */
 int setup_do_stdio(struct setup_state *s)
 {
 	_cleanup_(fd_closep) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -152,6 +137,8 @@ int setup_do_stdio(struct setup_state *s)
 	s->control_fd = fcntl(s->setup->control_fd, F_DUPFD_CLOEXEC, 10);
 	s->sock = fcntl(s->sock, F_DUPFD_CLOEXEC, 10);
 	s->scratch_fd = fcntl(s->scratch_fd, F_DUPFD_CLOEXEC, 10);
+	if (s->pids_fd >= 0)
+		s->pids_fd = fcntl(s->pids_fd, F_DUPFD_CLOEXEC, 10);
 	if (null_fd < 0 || s->agent_fd < 0 || s->control_fd < 0 || s->sock < 0 || s->scratch_fd < 0)
 		return -errno;
 	for (int fd = 0; fd < 3; fd++)
@@ -170,34 +157,14 @@ static bool has_root(const struct setup_state *s)
 
 int setup_do_landlock(struct setup_state *s)
 {
-	static const struct landlock_path paths[] = {
-		{ "/", LANDLOCK_READ },          { "/home/user", LANDLOCK_CHANGE },
-		{ "/tmp", LANDLOCK_CHANGE },     { "/var/tmp", LANDLOCK_CHANGE },
-		{ "/dev/shm", LANDLOCK_CHANGE }, { "/dev", LANDLOCK_WRITE },
-		{ "/dev/pts", LANDLOCK_IOCTL },  { "/dev/tty", LANDLOCK_IOCTL },
-		{ "/proc", LANDLOCK_WRITE },
+	const struct seal_files files = {
+		.root = has_root(s),
+		.visited = s->setup->visited,
+		.pids_fd = s->pids_fd >= 0 ? &s->pids_fd : NULL,
 	};
-	/* Where the box has a root, its file modes decide who changes what. Device nodes stay forbidden. */
-	static const struct landlock_path root_paths[] = {
-		{ "/", LANDLOCK_READ | LANDLOCK_CHANGE },
-		{ "/dev/pts", LANDLOCK_IOCTL },
-		{ "/dev/tty", LANDLOCK_IOCTL },
-	};
-	bool root = has_root(s);
-	int r = 0;
+	int r = seal_no_new_privs(&s->report.features);
 
-	if (control_on("no-new-privs")) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-			return -errno;
-		s->report.features |= SETUP_HAS_NO_NEW_PRIVS;
-	}
-	if (control_on("landlock"))
-		r = landlock_restrict(root ? root_paths : paths,
-				      root ? ARRAY_SIZE(root_paths) : ARRAY_SIZE(paths),
-				      &s->report.landlock_abi);
-	if (s->report.landlock_abi > 0)
-		s->report.features |= SETUP_HAS_LANDLOCK;
-	return r == -EOPNOTSUPP ? 0 : r;
+	return r < 0 ? r : seal_landlock(&files, &s->report.landlock_abi, &s->report.features);
 }
 
 /* What the agent keeps, and why: to start commands as the user (SETUID, SETGID), to empty their
@@ -236,9 +203,5 @@ int setup_do_caps(struct setup_state *s)
 
 int setup_do_seccomp(struct setup_state *s)
 {
-	int r = control_on("seccomp") ? box_filter_install() : -ECANCELED;
-
-	if (r == 0)
-		s->report.features |= SETUP_HAS_SECCOMP;
-	return r == -ECANCELED ? 0 : r;
+	return seal_filter(&s->report.features);
 }

@@ -252,7 +252,13 @@ int setup_do_overlay(struct setup_state *s)
 int setup_do_proc(struct setup_state *s)
 {
 	const struct mnt_option options[] = { { "hidepid", "invisible" } };
+	/* For the agent alone, which has to know what interpreters use and what they left behind: every process,
+	 * and nothing else of /proc. A kernel before 5.8 cannot make that. */
+	const struct mnt_option pids[] = { { "subset", "pid" } };
 
+	s->pids_fd = mnt_make("proc", pids, ARRAY_SIZE(pids),
+			      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+				      MOUNT_ATTR_NOEXEC);
 	s->proc_fd = mnt_make("proc", options, control_on("hidepid") ? 1 : 0,
 			      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	if (s->proc_fd < 0)

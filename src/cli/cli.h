@@ -24,6 +24,7 @@ struct cli_verb {
 
 int cli_run(int argc, char **argv);
 int cli_serve(int argc, char **argv);
+int cli_repl(int argc, char **argv);
 int cli_languages(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);

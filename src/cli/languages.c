@@ -11,7 +11,8 @@
 static const char help[] =
 	"Usage: glovebox languages [--no-versions] [--json]\n"
 	"\n"
-	"Shows the languages that 'glovebox run -l' knows, and which of them are installed.\n"
+	"Shows the languages that 'glovebox run -l' knows, and which of them are installed. Those that\n"
+	"keep state have an interpreter for 'glovebox repl' and for contexts of a service.\n"
 	"\n"
 	"      --no-versions   do not ask each for its version, which takes a box\n"
 	"      --json          a JSON array of objects\n";
@@ -159,13 +160,14 @@ static int print_json(const struct row *rows, size_t n)
 		const struct language *l = row->language;
 
 		(void)json_array_append_new(
-			list, json_pack("{ss ss so so sb sb so so}", "name", l->name, "title",
-					l->title, "aliases", words(l->aliases), "extensions",
-					words(l->extensions), "compiled", l->compile != NULL,
-					"present", row->present, "version",
-					*row->version ? json_string(row->version) : json_null(),
-					"problem",
-					*row->problem ? json_string(row->problem) : json_null()));
+			list,
+			json_pack("{ss ss so so sb sb sb so so}", "name", l->name, "title",
+				  l->title, "aliases", words(l->aliases), "extensions",
+				  words(l->extensions), "compiled", l->compile != NULL, "stateful",
+				  language_stateful(l), "present", row->present, "version",
+				  *row->version ? json_string(row->version) : json_null(),
+				  "problem",
+				  *row->problem ? json_string(row->problem) : json_null()));
 	}
 	r = json_dumpf(list, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 	json_decref(list);
@@ -196,15 +198,16 @@ static int print_table(const struct row *rows, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		width = MAX(width, (int)strlen(rows[i].language->title));
-	(void)printf("%-12s %-*s %-9s %-20s %s\n", "NAME", width, "TITLE", "COMPILED", "FILES",
-		     "VERSION");
+	(void)printf("%-12s %-*s %-9s %-6s %-20s %s\n", "NAME", width, "TITLE", "COMPILED", "STATE",
+		     "FILES", "VERSION");
 	for (size_t i = 0; i < n; i++) {
 		const struct language *l = rows[i].language;
 		char extensions[64];
 
 		join(l->extensions, extensions, sizeof(extensions));
-		(void)printf("%-12s %-*s %-9s %-20s %s\n", l->name, width, l->title,
-			     l->compile ? "yes" : "no", extensions, row_version(&rows[i]));
+		(void)printf("%-12s %-*s %-9s %-6s %-20s %s\n", l->name, width, l->title,
+			     l->compile ? "yes" : "no", language_stateful(l) ? "kept" : "no",
+			     extensions, row_version(&rows[i]));
 	}
 	return fflush(stdout) == EOF || ferror(stdout) ? -EIO : 0;
 }

@@ -8,6 +8,7 @@
 
 static const struct cli_verb verbs[] = {
 	{ "run", "run code or a command in a sealed box", cli_run, "One run" },
+	{ "repl", "a notebook prompt on a sealed box", cli_repl, NULL },
 	{ "languages", "show the languages that can be run here", cli_languages, NULL },
 
 	{ "serve", "serve sandboxes over HTTP, for E2B's SDKs and the verbs below", cli_serve,

@@ -6,15 +6,14 @@
  */
 #include "cli/run_service_priv.h"
 
+#include "cli/client.h"
 #include "service/discovery.h"
-#include "service/program.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -146,25 +145,6 @@ static int on_bytes(struct conversation *c, int fd)
 
 /* --- the other program ---------------------------------------------------------------------------------------- */
 
-static _noreturn_ void become_client(const struct run_request *q, int in_fd, int out_fd,
-				     pid_t parent)
-{
-	char path[PATH_MAX];
-	char *const argv[] = { (char[]){ "glovebox" }, (char[]){ "run-request" }, NULL };
-	sigset_t none;
-
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
-	    dup2(in_fd, 0) < 0 || dup2(out_fd, 1) < 0 ||
-	    program_find("client", "glovebox-client", path, sizeof(path)) < 0)
-		_exit(125);
-	if (q->where != RUN_WHERE_SERVICE)
-		(void)unsetenv("E2B_API_URL");
-	(void)execv(path, argv);
-	_exit(125);
-}
-
 /* The request is in a file of memory, so writing it cannot wait for its reader. */
 static int request_fd(const char *text)
 {
@@ -205,15 +185,13 @@ static int run_through_client(struct conversation *c, const char *text)
 {
 	_cleanup_(fd_closep) int in_fd = request_fd(text);
 	int ends[2] = { -EBADF, -EBADF }, r;
-	pid_t parent = getpid(), pid;
+	pid_t pid;
 
 	if (in_fd < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return -EIO;
-	pid = fork();
-	if (pid == 0)
-		become_client(c->request, in_fd, ends[1], parent);
+	pid = client_spawn("run-request", c->request->where == RUN_WHERE_SERVICE, in_fd, ends[1]);
 	fd_close(ends[1]);
-	r = pid < 0 ? -errno : converse(c, ends[0]);
+	r = pid < 0 ? (int)pid : converse(c, ends[0]);
 	fd_close(ends[0]);
 	/* Hung up on, it notices, and so does the service, which ends the run. */
 	if (pid > 0 && r < 0)

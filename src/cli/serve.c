@@ -15,6 +15,7 @@ static const char help_head[] =
 	"started it.\n"
 	"\n"
 	"  --config                            file of settings; see glovebox.toml(5)\n"
+	"  --no-zygote                         each Python context is started anew, as --interpreter-zygote false\n"
 	"  --help                              this text\n";
 
 static const char help_tail[] =
@@ -105,6 +106,11 @@ static int read_arguments(int argc, char **argv, struct config *c, struct argume
 		if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0) {
 			a->help = true;
 			return CLI_OK;
+		}
+		if (strcmp(flag, "--no-zygote") == 0) {
+			c->interpreter_zygote = false;
+			c->source[CONFIG_interpreter_zygote] = CONFIG_FLAG;
+			continue;
 		}
 		if (strncmp(flag, "--", 2) != 0)
 			return cli_error(CLI_USAGE, "what is '%.60s'? See 'glovebox serve --help'",

@@ -10,6 +10,7 @@
 #define SMALL_FILE_MAX 4096
 #define CONNECT_SECONDS 10L
 #define ANSWER_SECONDS 120L
+#define AGENT_PORT 49983u
 
 /* --- where the service is ----------------------------------------------------------------------------- */
 
@@ -127,13 +128,14 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 static bool set_up(CURL *curl, const struct api *a, const struct api_sandbox *b, const char *path,
 		   struct curl_slist **headers)
 {
-	char url[4096];
+	char url[4096], port[16];
 
+	(void)snprintf(port, sizeof(port), "%u", b && b->port ? b->port : AGENT_PORT);
 	if ((size_t)snprintf(url, sizeof(url), "%s%s", b ? a->sandbox_url : a->url, path) >=
 	    sizeof(url))
 		return false;
 	if (b ? !add_header(headers, "E2b-Sandbox-Id", b->id) ||
-			    !add_header(headers, "E2b-Sandbox-Port", "49983") ||
+			    !add_header(headers, "E2b-Sandbox-Port", port) ||
 			    (b->token[0] && !add_header(headers, "X-Access-Token", b->token)) :
 		!add_header(headers, "X-API-KEY", a->key))
 		return false;
@@ -299,11 +301,18 @@ int api_call(struct api *a, const char *method, const char *path, json_t *body, 
 int api_rpc(struct api *a, const struct api_sandbox *b, const char *method, json_t *body,
 	    json_t **ret, struct fail *fail)
 {
-	struct wanted_header none = { 0 };
 	char path[256];
 
 	(void)snprintf(path, sizeof(path), "/%s", method);
-	return call(a, b, "POST", path, body, &none, ret, fail);
+	return api_sandbox_call(a, b, "POST", path, body, ret, fail);
+}
+
+int api_sandbox_call(struct api *a, const struct api_sandbox *b, const char *method,
+		     const char *path, json_t *body, json_t **ret, struct fail *fail)
+{
+	struct wanted_header none = { 0 };
+
+	return call(a, b, method, path, body, &none, ret, fail);
 }
 
 int api_sandbox(struct api *a, const char *id, struct api_sandbox *ret, struct fail *fail)
@@ -324,6 +333,7 @@ int api_sandbox(struct api *a, const char *id, struct api_sandbox *ret, struct f
 	token = json_string_value(json_object_get(o, "envdAccessToken"));
 	(void)snprintf(ret->id, sizeof(ret->id), "%s", id);
 	(void)snprintf(ret->token, sizeof(ret->token), "%s", token ? token : "");
+	ret->port = 0;
 	json_decref(o);
 	return 0;
 }

@@ -30,6 +30,7 @@ static inline void api_closep(struct api *a)
 struct api_sandbox {
 	char id[64];
 	char token[128]; /* empty: it has none */
+	unsigned port;   /* which of its logical ports; 0: files and processes */
 };
 
 /*
@@ -52,6 +53,10 @@ _must_check_ int api_sandbox(struct api *a, const char *id, struct api_sandbox *
 /* A unary call to the sandbox's agent: service/method, e.g. "process.Process/SendInput". */
 _must_check_ int api_rpc(struct api *a, const struct api_sandbox *b, const char *method,
 			 json_t *body, json_t **ret, struct fail *fail);
+
+/* A call to one of the sandbox's logical ports. */
+_must_check_ int api_sandbox_call(struct api *a, const struct api_sandbox *b, const char *method,
+				  const char *path, json_t *body, json_t **ret, struct fail *fail);
 
 /* --- for the verbs that stream ---------------------------------------------------------------------- */
 

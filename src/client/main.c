@@ -7,13 +7,21 @@ static const struct verb {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "config", client_config },   { "cp", client_cp },
-	{ "create", client_create },   { "exec", client_exec },
-	{ "inspect", client_inspect }, { "key", client_key },
-	{ "kill", client_kill },       { "logs", client_logs },
-	{ "ls", client_ls },           { "pause", client_pause },
-	{ "resume", client_resume },   { "run-request", client_run_request },
-	{ "shell", client_shell },     { "snapshot", client_snapshot },
+	{ "config", client_config },
+	{ "cp", client_cp },
+	{ "create", client_create },
+	{ "exec", client_exec },
+	{ "inspect", client_inspect },
+	{ "key", client_key },
+	{ "kill", client_kill },
+	{ "logs", client_logs },
+	{ "ls", client_ls },
+	{ "pause", client_pause },
+	{ "repl-request", client_repl_request },
+	{ "resume", client_resume },
+	{ "run-request", client_run_request },
+	{ "shell", client_shell },
+	{ "snapshot", client_snapshot },
 	{ "stats", client_stats },
 };
 

@@ -87,8 +87,8 @@ static bool program_present(const char *command)
 	char path[512];
 	int len = (int)strcspn(command, " \t");
 
-	/* "./main" is what the compile step makes. */
-	if (strncmp(command, "./", 2) == 0)
+	/* "./main" is what the compile step makes; what is in /opt/glovebox the program brings along. */
+	if (strncmp(command, "./", 2) == 0 || strncmp(command, "/opt/glovebox/", 14) == 0)
 		return true;
 	if (memchr(command, '/', (size_t)len)) {
 		int n = snprintf(path, sizeof(path), "%.*s", len, command);
@@ -109,4 +109,9 @@ bool language_present(const struct language *l)
 {
 	return (!l->compile || program_present(l->compile)) && program_present(l->run) &&
 	       program_present(l->version);
+}
+
+bool language_stateful(const struct language *l)
+{
+	return l->kernel && program_present(l->kernel);
 }

@@ -31,6 +31,7 @@ void language_done(struct language *l)
 	free(l->file);
 	free(l->compile);
 	free(l->run);
+	free(l->kernel);
 	free(l->version);
 	*l = (struct language){ 0 };
 }

@@ -10,6 +10,8 @@
  *	file = FILENAME             what the code is called in the box's working directory
  *	compile = COMMAND           optional first step
  *	run = COMMAND
+ *	kernel = COMMAND            optional: an interpreter that keeps its state from cell to cell, as
+ *	                            kernels/PROTOCOL.md describes it. Without it each cell is a run
  *	version = COMMAND           prints the version in its first line
  *	env.NAME = VALUE            set for every step
  *	compile-memory, compile-disk = BYTES; compile-timeout, compile-cpu-time = DURATION;
@@ -49,6 +51,7 @@ struct language {
 	char *file;
 	char *compile; /* NULL when there is nothing to compile */
 	char *run;
+	char *kernel; /* NULL when it keeps no state */
 	char *version;
 	char *env[LANGUAGE_ENV_MAX + 1]; /* NAME=VALUE, NULL-terminated */
 	struct language_limits compile_limits;
@@ -98,3 +101,6 @@ const char *language_nearest(const char *text, const struct language *list, size
 
 /* Are the programs that its commands start with installed where boxes look for them? */
 bool language_present(const struct language *l);
+
+/* Has it an interpreter that keeps its state, and is that one's program installed? */
+bool language_stateful(const struct language *l);

@@ -65,6 +65,7 @@ static const struct key {
 	{ "file", KEY_FILE, AT(file) },
 	{ "compile", KEY_COMMAND, AT(compile) },
 	{ "run", KEY_COMMAND, AT(run) },
+	{ "kernel", KEY_COMMAND, AT(kernel) },
 	{ "version", KEY_COMMAND, AT(version) },
 	{ "compile-memory", KEY_BYTES, AT(compile_limits.memory_bytes) },
 	{ "compile-disk", KEY_BYTES, AT(compile_limits.disk_bytes) },

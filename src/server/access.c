@@ -136,17 +136,25 @@ static int check_token(struct exchange *x)
 	return access_refuse(x, NO_TOKEN);
 }
 
-/* Ports other than our own. Nothing listens there yet. */
-static int answer_port(struct exchange *x)
+/* All ports but that of files and commands: who may not visit a sandbox does not wake it either. */
+static int check_traffic(struct exchange *x)
 {
 	const struct store_sandbox *info = &x->r.sandbox->info;
 	const char *given = request_header(&x->r, "E2B-Traffic-Access-Token");
 
-	if (info->traffic_token && (!given || !secret_equal(given, info->traffic_token)))
-		return reply_json(&x->r, 403,
-				  json_pack("{s:s, s:s, s:i}", "sandboxId", info->id, "message",
-					    "the traffic access token is missing or wrong", "code",
-					    403));
+	if (x->r.port == HTTP_ENVD_PORT || !info->traffic_token ||
+	    (given && secret_equal(given, info->traffic_token)))
+		return 0;
+	return reply_json(&x->r, 403,
+			  json_pack("{s:s, s:s, s:i}", "sandboxId", info->id, "message",
+				    "the traffic access token is missing or wrong", "code", 403));
+}
+
+/* Ports other than our own. Nothing listens there yet. */
+static int answer_port(struct exchange *x)
+{
+	const struct store_sandbox *info = &x->r.sandbox->info;
+
 	return reply_json(&x->r, 502,
 			  json_pack("{s:s, s:s, s:i, s:i}", "sandboxId", info->id, "message",
 				    "The sandbox is running but port is not open", "port",
@@ -162,6 +170,8 @@ static int check_sandbox(struct exchange *x)
 
 	if (r == 0 && !x->r.replied)
 		r = access_rate(x, open ? NULL : info->key_id);
+	if (r == 0 && !x->r.replied)
+		r = check_traffic(x);
 	if (r < 0 || x->r.replied)
 		return r;
 	if (sandbox_wake(x->r.sandbox) < 0)

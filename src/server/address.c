@@ -158,6 +158,14 @@ static int find_operation(struct exchange *x)
 	return keep_params(x);
 }
 
+/* What answers at a port of a sandbox; PLANE_CONTROL: none of ours. */
+static enum plane plane_of(uint32_t port)
+{
+	if (port == HTTP_ENVD_PORT)
+		return PLANE_ENVD;
+	return port == HTTP_INTERPRETER_PORT ? PLANE_INTERPRETER : PLANE_CONTROL;
+}
+
 /* --- browsers ask first ------------------------------------------------------------------------------- */
 
 /* A preflight has none of the headers it asks about: at our own address the path must do. */
@@ -169,9 +177,13 @@ static bool is_preflight(struct exchange *x, const struct address *a)
 	    !request_header(&x->r, "Access-Control-Request-Method"))
 		return false;
 	if (a->sandbox)
-		return a->port == HTTP_ENVD_PORT;
-	(void)routes_match(x->r.server->routes, PLANE_ENVD, "OPTIONS", &x->path, allow);
-	return allow[0] != '\0';
+		return plane_of(a->port) != PLANE_CONTROL;
+	for (enum plane p = PLANE_ENVD; p < _PLANE_MAX; p++) {
+		(void)routes_match(x->r.server->routes, p, "OPTIONS", &x->path, allow);
+		if (allow[0])
+			return true;
+	}
+	return false;
 }
 
 static int answer_preflight(struct exchange *x)
@@ -202,6 +214,7 @@ static int find_files(struct exchange *x)
 int address_find(struct exchange *x)
 {
 	struct address a = { 0 };
+	enum plane plane;
 	int r = read_address(x, &a);
 
 	if (r < 0 || x->r.replied)
@@ -212,11 +225,12 @@ int address_find(struct exchange *x)
 		return find_files(x);
 	if (!a.sandbox)
 		return find_operation(x);
-	x->plane = PLANE_ENVD;
+	plane = plane_of(a.port);
+	/* Other ports have no operations: access.c answers for them. */
+	x->plane = plane == PLANE_CONTROL ? PLANE_ENVD : plane;
 	x->r.port = a.port;
 	x->r.sandbox = sandbox_get(x->r.server, a.id);
 	if (!x->r.sandbox)
 		return reply_gone(&x->r, a.id);
-	/* Other ports have no operations: access.c answers for them. */
-	return a.port == HTTP_ENVD_PORT ? find_operation(x) : 0;
+	return plane == PLANE_CONTROL ? 0 : find_operation(x);
 }

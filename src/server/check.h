@@ -20,6 +20,10 @@ struct check_error {
  * a text that cannot be kept, or is nested too deeply. */
 _must_check_ int check_parse(const char *text, size_t len, json_t **ret, struct check_error *err);
 
+/* AP-05: is the JSON text, which need not be any, nested this deep at most, with so many values at most? To be asked
+ * before the library reads it: that recurses for each level and allocates for each value. */
+bool check_bounded(const char *text, size_t len, unsigned depth_max, size_t values_max);
+
 /* Is the value what the schema says? doc is the whole description, for "$ref". */
 _must_check_ int check_value(const json_t *doc, const json_t *schema, const json_t *value,
 			     struct check_error *err);

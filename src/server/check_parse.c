@@ -9,11 +9,11 @@
 
 #define PARAMETER_ITEMS_MAX 256 /* "a,b,c" */
 
-/* AP-05: the JSON library recurses for each level, so the depth is looked at before. */
-static bool too_deep(const char *text, size_t len)
+bool check_bounded(const char *text, size_t len, unsigned depth_max, size_t values_max)
 {
 	bool in_string = false;
 	unsigned depth = 0;
+	size_t values = 0;
 
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i];
@@ -26,13 +26,15 @@ static bool too_deep(const char *text, size_t len)
 		} else if (c == '"') {
 			in_string = true;
 		} else if (c == '[' || c == '{') {
-			if (++depth > CHECK_DEPTH_MAX)
-				return true;
+			if (++depth > depth_max || ++values > values_max)
+				return false;
 		} else if (c == ']' || c == '}') {
 			depth -= depth > 0;
+		} else if (c == ',' && ++values > values_max) {
+			return false;
 		}
 	}
-	return false;
+	return true;
 }
 
 int check_parse(const char *text, size_t len, json_t **ret, struct check_error *err)
@@ -40,7 +42,7 @@ int check_parse(const char *text, size_t len, json_t **ret, struct check_error *
 	json_error_t e;
 	json_t *value;
 
-	if (too_deep(text, len))
+	if (!check_bounded(text, len, CHECK_DEPTH_MAX, SIZE_MAX))
 		return check_fail(err, NULL, "the JSON is nested deeper than %d levels",
 				  CHECK_DEPTH_MAX);
 	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);

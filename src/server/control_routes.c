@@ -8,21 +8,25 @@
 #define LOOK (STORE_SCOPE_READ | STORE_SCOPE_SANDBOXES | STORE_SCOPE_ADMIN)
 #define CHANGE (STORE_SCOPE_SANDBOXES | STORE_SCOPE_ADMIN)
 
-#define READS(operation, handler)                                                                  \
+#define READS(name, handler)                                                                       \
 	{                                                                                          \
-		(operation), HTTP_AUTH_KEY, HTTP_BODY_NONE, LOOK, NULL, NULL, (handler), NULL      \
+		.operation = (name), .auth = HTTP_AUTH_KEY, .body = HTTP_BODY_NONE,                \
+		.scopes = LOOK, .handle = (handler),                                               \
 	}
-#define CHANGES(operation, handler)                                                                \
+#define CHANGES(name, handler)                                                                     \
 	{                                                                                          \
-		(operation), HTTP_AUTH_KEY, HTTP_BODY_NONE, CHANGE, NULL, NULL, (handler), NULL    \
+		.operation = (name), .auth = HTTP_AUTH_KEY, .body = HTTP_BODY_NONE,                \
+		.scopes = CHANGE, .handle = (handler),                                             \
 	}
-#define TAKES_JSON(operation, handler)                                                             \
+#define TAKES_JSON(name, handler)                                                                  \
 	{                                                                                          \
-		(operation), HTTP_AUTH_KEY, HTTP_BODY_JSON, CHANGE, NULL, NULL, (handler), NULL    \
+		.operation = (name), .auth = HTTP_AUTH_KEY, .body = HTTP_BODY_JSON,                \
+		.scopes = CHANGE, .handle = (handler),                                             \
 	}
-#define OPEN(operation, handler)                                                                   \
+#define OPEN(name, handler)                                                                        \
 	{                                                                                          \
-		(operation), HTTP_AUTH_NONE, HTTP_BODY_NONE, 0, NULL, NULL, (handler), NULL        \
+		.operation = (name), .auth = HTTP_AUTH_NONE, .body = HTTP_BODY_NONE,               \
+		.handle = (handler),                                                               \
 	}
 
 const struct route control_routes[] = {

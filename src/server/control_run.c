@@ -26,6 +26,12 @@ void control_run_stop(void)
 	n_languages = 0;
 }
 
+const struct language *control_run_languages(size_t *ret_n)
+{
+	*ret_n = n_languages;
+	return languages;
+}
+
 static struct oneshot_bounds bounds(const struct config *c)
 {
 	return (struct oneshot_bounds){
@@ -200,10 +206,11 @@ int control_languages(struct request *r)
 		const struct language *l = &languages[i];
 
 		(void)json_array_append_new(
-			all, json_pack("{ss ss so so sb sb}", "name", l->name, "title", l->title,
-				       "aliases", words(l->aliases), "extensions",
-				       words(l->extensions), "compiled", l->compile != NULL,
-				       "installed", language_present(l)));
+			all,
+			json_pack("{ss ss so so sb sb sb}", "name", l->name, "title", l->title,
+				  "aliases", words(l->aliases), "extensions", words(l->extensions),
+				  "compiled", l->compile != NULL, "installed", language_present(l),
+				  "stateful", language_stateful(l)));
 	}
 	return reply_json(r, 200, all);
 }

@@ -11,6 +11,7 @@
 #include "server/sandbox.h"
 
 #define ENVD_TAG_MAX 256
+#define ENVD_PATH "/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define ENVD_WAIT_MS 60000 /* for an answer of the agent, unless the client gives less */
 
 /* --- one question to the agent (envd_talk.c) -------------------------------------------------------- */
@@ -38,6 +39,7 @@ _must_check_ int talk_send(struct talk *t, enum wire_type type, const void *data
 _must_check_ int talk_text(struct talk *t, enum wire_type type, const char *text);
 /* An ARG or ENV of any length: what does not fit follows as MORE. */
 _must_check_ int talk_string(struct talk *t, enum wire_type type, const char *text, size_t len);
+_must_check_ int talk_env(struct talk *t, const char *name, const char *value);
 _must_check_ int talk_recv(struct talk *t);
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);

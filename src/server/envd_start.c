@@ -7,23 +7,6 @@
 #define BOX_USER 1000         /* whom the agent's own default is; the name decides */
 #define TERMINAL_ROWS 24
 #define TERMINAL_COLS 80
-#define ENV_MAX 131072 /* NAME=VALUE: checked against smaller bounds where it came in */
-#define PATH "PATH=/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-static int send_env(struct talk *t, const char *name, const char *value)
-{
-	struct buf text = BUF_INIT(ENV_MAX);
-	int r = buf_add(&text, name, strlen(name));
-
-	if (r == 0)
-		r = buf_add(&text, "=", 1);
-	if (r == 0)
-		r = buf_add(&text, value, strlen(value));
-	if (r == 0)
-		r = talk_string(t, WIRE_ENV, (const char *)text.data, text.len);
-	buf_done(&text);
-	return r;
-}
 
 static int send_envs(struct talk *t, const json_t *envs)
 {
@@ -31,7 +14,7 @@ static int send_envs(struct talk *t, const json_t *envs)
 	json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)envs, name, value) {
-		int r = json_is_string(value) ? send_env(t, name, json_string_value(value)) : 0;
+		int r = json_is_string(value) ? talk_env(t, name, json_string_value(value)) : 0;
 
 		if (r < 0)
 			return r;
@@ -43,16 +26,16 @@ static int send_envs(struct talk *t, const json_t *envs)
 static int send_environment(struct talk *t, const struct envd_start *start)
 {
 	const struct store_sandbox *info = &t->request->sandbox->info;
-	int r = talk_text(t, WIRE_ENV, PATH);
+	int r = talk_text(t, WIRE_ENV, "PATH=" ENVD_PATH);
 
 	if (r == 0)
 		r = send_envs(t, info->env);
 	if (r == 0)
-		r = send_env(t, "E2B_SANDBOX", "true");
+		r = talk_env(t, "E2B_SANDBOX", "true");
 	if (r == 0)
-		r = send_env(t, "E2B_SANDBOX_ID", info->id);
+		r = talk_env(t, "E2B_SANDBOX_ID", info->id);
 	if (r == 0)
-		r = send_env(t, "E2B_TEMPLATE_ID", info->template_id ? info->template_id : "");
+		r = talk_env(t, "E2B_TEMPLATE_ID", info->template_id ? info->template_id : "");
 	return r < 0 ? r : send_envs(t, start->envs);
 }
 

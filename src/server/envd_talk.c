@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 
+#define ENV_MAX 131072 /* NAME=VALUE: checked against smaller bounds where it came in */
+
 struct talk *talk_new(struct request *r)
 {
 	struct talk *t =
@@ -68,6 +70,21 @@ int talk_string(struct talk *t, enum wire_type type, const char *text, size_t le
 		n = MIN(len, WIRE_DATA_MAX);
 		r = talk_send(t, WIRE_MORE, text, n);
 	}
+	return r;
+}
+
+int talk_env(struct talk *t, const char *name, const char *value)
+{
+	struct buf text = BUF_INIT(ENV_MAX);
+	int r = buf_add(&text, name, strlen(name));
+
+	if (r == 0)
+		r = buf_add(&text, "=", 1);
+	if (r == 0)
+		r = buf_add(&text, value, strlen(value));
+	if (r == 0)
+		r = talk_string(t, WIRE_ENV, (const char *)text.data, text.len);
+	buf_done(&text);
 	return r;
 }
 

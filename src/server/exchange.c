@@ -95,11 +95,17 @@ static bool is_json(const char *type)
 	       strchr("; \t", type[sizeof(json) - 1]);
 }
 
+static int too_large(struct exchange *x)
+{
+	return reply_error(&x->r, 413, "the body must not be larger than %zu bytes", x->body.max);
+}
+
 static int check_body_head(struct exchange *x)
 {
-	if (x->length != UINT64_MAX && x->length > HTTP_JSON_MAX)
-		return reply_error(&x->r, 413, "the body must not be larger than %llu bytes",
-				   (unsigned long long)HTTP_JSON_MAX);
+	if (x->r.route->body_max)
+		x->body.max = x->r.route->body_max;
+	if (x->length != UINT64_MAX && x->length > x->body.max)
+		return too_large(x);
 	if (!is_json(request_header(&x->r, "Content-Type")))
 		return reply_error(&x->r, 415, "the body must be of type application/json");
 	return 0;
@@ -142,10 +148,7 @@ int exchange_data(struct exchange *x, const char *data, size_t len)
 		return r;
 	}
 	r = buf_add(&x->body, data, len);
-	if (r == -ENOBUFS)
-		return reply_error(&x->r, 413, "the body must not be larger than %llu bytes",
-				   (unsigned long long)HTTP_JSON_MAX);
-	return r;
+	return r == -ENOBUFS ? too_large(x) : r;
 }
 
 static int read_body(struct exchange *x)

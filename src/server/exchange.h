@@ -28,6 +28,7 @@
 	(UINT64_C(64) << 20) /* of one who may: he hears nothing before he has said all */
 #define HTTP_REPLY_HEADERS_MAX 8
 #define HTTP_ENVD_PORT 49983
+#define HTTP_INTERPRETER_PORT 49999
 
 struct reply_field {
 	char *name;

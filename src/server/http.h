@@ -41,7 +41,7 @@ struct request {
 
 enum http_body {
 	HTTP_BODY_NONE,
-	HTTP_BODY_JSON,   /* read whole, at most 1 MiB, checked before handle() */
+	HTTP_BODY_JSON,   /* read whole, at most body_max, checked before handle() */
 	HTTP_BODY_STREAM, /* handed on piece by piece: begin(), data()…, handle() */
 };
 
@@ -61,7 +61,8 @@ struct route {
 	const char *operation; /* operationId in openapi.json, which has method and path */
 	enum http_auth auth;
 	enum http_body body;
-	unsigned scopes; /* control plane: a key needs one of these */
+	uint64_t body_max; /* of a JSON body; 0: 1 MiB */
+	unsigned scopes;   /* control plane: a key needs one of these */
 	int (*begin)(struct request *r);
 	int (*data)(struct request *r, const char *data, size_t len);
 	int (*handle)(struct request *r);
@@ -108,11 +109,14 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 int stream_wait(struct request *r, int fd, int timeout_ms);
 /* The same for either of two. */
 _must_check_ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms);
+/* The same until fd can be read or written. */
+_must_check_ int stream_wait_both_ways(struct request *r, int fd, int timeout_ms);
 
 /* --- the rest of the server, for handlers ---------------------------------------------------------- */
 
 extern const struct route control_routes[]; /* ends with operation == NULL; control_*.c */
 extern const struct route envd_routes[];    /* port 49983: envd_*.c */
+extern const struct route interp_routes[];  /* port 49999: interp_*.c */
 
 /* One line of the log, JSON, escaped. */
 void server_log(struct server *s, const char *level, const char *event, json_t *fields /* taken */);

@@ -133,13 +133,16 @@ static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 {
 	size_t len;
 	const char *openapi = openapi_text(&len);
+	const struct route *const handlers[_PLANE_MAX] = { [PLANE_CONTROL] = control_routes,
+							   [PLANE_ENVD] = envd_routes,
+							   [PLANE_INTERPRETER] = interp_routes };
 	int r = check_user(fail);
 
 	if (r < 0)
 		return r;
 	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
 		return fail_set(fail, EIO, "libraries", "cannot initialise the libraries");
-	r = routes_new(openapi, len, control_routes, envd_routes, &s->routes, fail);
+	r = routes_new(openapi, len, handlers, &s->routes, fail);
 	if (r == 0)
 		r = store_open(WARDEN_STATE_FD, &s->store, fail);
 	if (r == 0)

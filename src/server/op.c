@@ -50,36 +50,53 @@ static int enlist(struct sandbox *b, struct op *op)
 	return fd;
 }
 
-int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len, struct op *ret)
+int op_make(struct op *ret)
 {
 	struct timeval tv = { .tv_sec = SEND_TIMEOUT_S };
-	_cleanup_(fd_closep) int control = -EBADF, theirs = -EBADF;
 	int pair[2];
 	int r = sock_pair(pair);
 
 	if (r < 0)
 		return r;
-	theirs = pair[1];
-	*ret = (struct op){ .sock = pair[0], .sandbox = b };
+	*ret = (struct op){ .sock = pair[0], .theirs = pair[1] };
 	(void)setsockopt(ret->sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
-	control = enlist(b, ret);
+	return 0;
+}
+
+int op_give(struct op *op, struct sandbox *b, enum wire_type type, const void *data, size_t len)
+{
+	_cleanup_(fd_closep) int control = -EBADF, theirs = take_fd(&op->theirs);
+	int r;
+
+	op->sandbox = b;
+	control = enlist(b, op);
 	if (control < 0) {
-		fd_closep(&ret->sock);
+		op->sandbox = NULL;
+		op_close(op);
 		return control;
 	}
 	sandbox_ref(b);
 	r = wire_send_fds(control, type, data, len, &theirs, 1);
 	if (r < 0)
-		op_close(ret);
+		op_close(op);
 	return r == -EPIPE ? -ENOTCONN : r;
+}
+
+int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len, struct op *ret)
+{
+	int r = op_make(ret);
+
+	return r < 0 ? r : op_give(ret, b, type, data, len);
 }
 
 void op_close(struct op *op)
 {
 	if (op->sock < 0)
 		return;
-	forget(op);
+	if (op->sandbox)
+		forget(op);
 	fd_closep(&op->sock);
+	fd_closep(&op->theirs);
 	sandbox_putp(&op->sandbox);
 }
 

@@ -41,8 +41,8 @@ static int add_fields(struct exchange *x, struct MHD_Response *reply, const char
 		r = add(reply, "Content-Type", type);
 	for (size_t i = 0; i < x->n_fields && r == 0; i++)
 		r = add(reply, x->fields[i].name, x->fields[i].value);
-	if (r == 0 && x->plane == PLANE_ENVD) {
-		/* Browsers may use a sandbox's files and processes: what protects them is the token. */
+	if (r == 0 && x->plane != PLANE_CONTROL) {
+		/* Browsers may use a sandbox's own ports: what protects them is the token. */
 		r = add(reply, "Access-Control-Allow-Origin", "*");
 		if (r == 0)
 			r = add(reply, "Access-Control-Expose-Headers", "*");
@@ -82,7 +82,7 @@ static int reply_buffer(struct request *r, unsigned status, const char *type, ch
 
 int reply_json(struct request *r, unsigned status, json_t *body)
 {
-	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	char *text = body ? json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
 	json_decref(body);
 	if (!text)
@@ -106,6 +106,17 @@ int reply_text(struct request *r, unsigned status, const char *type, const char 
 		      -ENOMEM;
 }
 
+/* The interpreter's clients show the body of an error as it is. */
+static int reply_plain_error(struct request *r, unsigned status, const char *message)
+{
+	json_t *text = reply_safe_string(message);
+	int n = text ? reply_text(r, status, "text/plain; charset=utf-8", json_string_value(text)) :
+		       -ENOMEM;
+
+	json_decref(text);
+	return n;
+}
+
 int reply_error(struct request *r, unsigned status, const char *fmt, ...)
 {
 	char message[512];
@@ -114,6 +125,8 @@ int reply_error(struct request *r, unsigned status, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	if (exchange_of(r)->plane == PLANE_INTERPRETER)
+		return reply_plain_error(r, status, message);
 	/* What clients sent may be quoted in it, and cut in the middle of a character. */
 	return reply_json(r, status,
 			  json_pack("{s:i, s:o}", "code", (int)status, "message",
@@ -188,10 +201,10 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 	return keep(exchange_of(r), status, type, reply);
 }
 
-int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
+static int wait_for(struct request *r, int fd, short events, int other_fd, int timeout_ms)
 {
 	struct pollfd p[] = {
-		{ .fd = fd, .events = POLLIN },
+		{ .fd = fd, .events = events },
 		{ .fd = r->socket, .events = POLLRDHUP },
 		{ .fd = r->server->stop_fd, .events = POLLIN },
 		{ .fd = other_fd, .events = POLLIN },
@@ -210,7 +223,17 @@ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 	return p[2].revents ? -ESHUTDOWN : 0;
 }
 
+int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
+{
+	return wait_for(r, fd, POLLIN, other_fd, timeout_ms);
+}
+
 int stream_wait(struct request *r, int fd, int timeout_ms)
 {
-	return stream_wait_either(r, fd, -EBADF, timeout_ms);
+	return wait_for(r, fd, POLLIN, -EBADF, timeout_ms);
+}
+
+int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
+{
+	return wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
 }

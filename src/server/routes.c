@@ -115,8 +115,22 @@ static int read_body(struct operation *op, const json_t *json)
 	return (op->route->body == HTTP_BODY_JSON) == (op->body != NULL) ? 0 : -EINVAL;
 }
 
+static int find_plane(const char *name, enum plane *ret)
+{
+	static const char *const names[_PLANE_MAX] = { [PLANE_CONTROL] = "control",
+						       [PLANE_ENVD] = "envd",
+						       [PLANE_INTERPRETER] = "interpreter" };
+
+	for (size_t i = 0; name && i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i], name) == 0) {
+			*ret = (enum plane)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
 static int read_operation(struct routes *rs, const char *path, const char *method,
-			  const json_t *json, const struct route *control, const struct route *envd,
+			  const json_t *json, const struct route *const handlers[_PLANE_MAX],
 			  struct fail *fail)
 {
 	const char *name = json_string_value(json_object_get(json, "operationId"));
@@ -125,10 +139,10 @@ static int read_operation(struct routes *rs, const char *path, const char *metho
 	const json_t *parameters = json_object_get(json, "parameters");
 	struct operation *op = &rs->operations[rs->n_operations];
 
-	if (!name || !plane || (strcmp(plane, "control") != 0 && strcmp(plane, "envd") != 0))
-		return spoilt(fail, path, "needs operationId and x-plane (control or envd)");
-	op->plane = strcmp(plane, "envd") == 0 ? PLANE_ENVD : PLANE_CONTROL;
-	op->route = find_route(op->plane == PLANE_ENVD ? envd : control, name);
+	if (!name || find_plane(plane, &op->plane) < 0)
+		return spoilt(fail, path,
+			      "needs operationId and x-plane (control, envd or interpreter)");
+	op->route = find_route(handlers[op->plane], name);
 	if (!op->route)
 		return spoilt(fail, name, "is described, but nothing handles it");
 	op->method = method;
@@ -154,7 +168,7 @@ static const char *method_name(const char *lower)
 	return NULL;
 }
 
-static int read_paths(struct routes *rs, const struct route *control, const struct route *envd,
+static int read_paths(struct routes *rs, const struct route *const handlers[_PLANE_MAX],
 		      struct fail *fail)
 {
 	const json_t *paths = json_object_get(rs->doc, "paths");
@@ -174,7 +188,7 @@ static int read_paths(struct routes *rs, const struct route *control, const stru
 
 			if (!method)
 				return spoilt(fail, path, "has something that is not a method");
-			r = read_operation(rs, path, method, json, control, envd, fail);
+			r = read_operation(rs, path, method, json, handlers, fail);
 			if (r < 0)
 				return r;
 		}
@@ -196,7 +210,7 @@ static int check_all_described(const struct routes *rs, const struct route *rout
 	return 0;
 }
 
-int routes_new(const char *json, size_t len, const struct route *control, const struct route *envd,
+int routes_new(const char *json, size_t len, const struct route *const handlers[_PLANE_MAX],
 	       struct routes **ret, struct fail *fail)
 {
 	struct routes *rs = calloc(1, sizeof(*rs));
@@ -206,12 +220,10 @@ int routes_new(const char *json, size_t len, const struct route *control, const 
 	if (!rs)
 		return fail_set(fail, ENOMEM, "openapi.json", "out of memory");
 	rs->doc = json_loadb(json, len, JSON_REJECT_DUPLICATES, &e);
-	r = rs->doc ? read_paths(rs, control, envd, fail) :
+	r = rs->doc ? read_paths(rs, handlers, fail) :
 		      fail_set(fail, EINVAL, "openapi.json", "line %d: %s", e.line, e.text);
-	if (r == 0)
-		r = check_all_described(rs, control, fail);
-	if (r == 0)
-		r = check_all_described(rs, envd, fail);
+	for (size_t i = 0; r == 0 && i < _PLANE_MAX; i++)
+		r = check_all_described(rs, handlers[i], fail);
 	if (r < 0) {
 		routes_free(rs);
 		return r;

@@ -9,7 +9,8 @@
 #include "server/http.h"
 #include "server/uri.h"
 
-enum plane { PLANE_CONTROL, PLANE_ENVD };
+/* Whom a path belongs to: the service itself, or a logical port of a sandbox. */
+enum plane { PLANE_CONTROL, PLANE_ENVD, PLANE_INTERPRETER, _PLANE_MAX };
 
 #define OPERATION_QUERY_MAX 16
 
@@ -42,8 +43,10 @@ struct routes {
 	size_t n_operations;
 };
 
-_must_check_ int routes_new(const char *json, size_t len, const struct route *control,
-			    const struct route *envd, struct routes **ret, struct fail *fail);
+/* handlers has the routes of each plane. */
+_must_check_ int routes_new(const char *json, size_t len,
+			    const struct route *const handlers[_PLANE_MAX], struct routes **ret,
+			    struct fail *fail);
 void routes_free(struct routes *rs);
 
 #define ROUTES_ALLOW_SIZE 64

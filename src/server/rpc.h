@@ -44,8 +44,11 @@ struct rpc_error {
 const char *rpc_code_name(enum rpc_code code);
 unsigned rpc_code_status(enum rpc_code code); /* of HTTP, for a unary call */
 
-/* Fills *e and returns -EREMOTEIO, for `return rpc_fail(…)`: "the error is in e". */
-int rpc_fail(struct rpc_error *e, enum rpc_code code, const char *fmt, ...) _printf_(3, 4);
+/* rpc_fail(e, code, fmt, …) fills *e and is -EREMOTEIO, for `return rpc_fail(…)`: "the error is in e". A macro, so that
+ * compilers see that. */
+#define rpc_fail(...) (rpc_fill(__VA_ARGS__), -EREMOTEIO)
+
+void rpc_fill(struct rpc_error *e, enum rpc_code code, const char *fmt, ...) _printf_(3, 4);
 
 /* --- messages (rpc_message.c) ---------------------------------------------------------------------- */
 

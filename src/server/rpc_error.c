@@ -44,7 +44,7 @@ static void cut_whole(char *text)
 		text[bad] = '\0';
 }
 
-int rpc_fail(struct rpc_error *e, enum rpc_code code, const char *fmt, ...)
+void rpc_fill(struct rpc_error *e, enum rpc_code code, const char *fmt, ...)
 {
 	va_list args;
 	int n;
@@ -55,5 +55,4 @@ int rpc_fail(struct rpc_error *e, enum rpc_code code, const char *fmt, ...)
 	va_end(args);
 	if (n < 0 || (size_t)n >= sizeof(e->message))
 		cut_whole(e->message);
-	return -EREMOTEIO;
 }

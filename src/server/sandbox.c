@@ -11,6 +11,7 @@
 #include "server/clock.h"
 #include "server/control.h"
 #include "server/http.h"
+#include "server/interp.h"
 #include "server/server.h"
 #include "server/table.h"
 
@@ -55,6 +56,7 @@ void sandbox_put(struct sandbox *b)
 	if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	control_forget(b);
+	interp_forget(b);
 	fd_close(b->control_fd);
 	json_decref(b->log);
 	store_sandbox_done(&b->info);

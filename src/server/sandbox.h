@@ -11,18 +11,20 @@
 
 #include <pthread.h>
 
+struct interp_table;
 struct server;
 struct table;
 
 struct op {
 	int sock;
+	int theirs;              /* until it is given away */
 	struct sandbox *sandbox; /* a reference */
 	struct op *next, *prev;  /* among its sandbox's */
 };
 
 #define OP_INIT                                                                                    \
 	{                                                                                          \
-		.sock = -EBADF                                                                     \
+		.sock = -EBADF, .theirs = -EBADF                                                   \
 	}
 
 struct sandbox {
@@ -37,6 +39,7 @@ struct sandbox {
 	struct warden_limits limits;
 	json_t *log; /* array of the newest log entries, as clients see them; at most SANDBOX_LOG_MAX */
 	void *control; /* the control plane's own (metrics …): freed by control_forget() */
+	struct interp_table *interp; /* contexts of interpreters: interp_table.c */
 	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
 	struct sandbox *next;                /* of the same hash */
 	struct sandbox *key_next, *key_prev; /* among those of its key, newest first */
@@ -95,6 +98,11 @@ _must_check_ int sandbox_wake(struct sandbox *b);
  * already. The struct must stay where it is until op_close(). */
 _must_check_ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len,
 			 struct op *ret);
+/* Its two halves, for who has something to say before the agent listens: that saves it from being woken for each
+ * frame. op_close() after op_make(), too; op_give() has done so when it fails. */
+_must_check_ int op_make(struct op *ret);
+_must_check_ int op_give(struct op *op, struct sandbox *b, enum wire_type type, const void *data,
+			 size_t len);
 void op_close(struct op *op);
 
 /* Where the host has no cgroup for it, a limit for each process is all there is; /capabilities says so. */

@@ -178,6 +178,26 @@ _must_check_ int cgroup_box_reopen(struct cgroup_box *b);
 _must_check_ int cgroup_exec_reopen(const struct cgroup_box *b, struct cgroup_exec *e);
 
 /*
+ * How a process of `who`, who has no power of his own, gets to where a box's commands are: it is cloned into one
+ * directory and writes "0" to the files of the others. Of a settled box too. The host must have been opened to such
+ * visitors once: cgroup_host_admit() makes the place that they must be cloned from, and returns it. -EOPNOTSUPP: these cgroups cannot.
+ */
+struct cgroup_entry {
+	size_t n_join;
+	int join_fd[CGROUP_HIER_MAX];
+	int clone_fd; /* for CLONE_INTO_CGROUP, or -EBADF */
+};
+#define CGROUP_ENTRY_INIT                                                                          \
+	{                                                                                          \
+		.join_fd = { [0 ... CGROUP_HIER_MAX - 1] = -EBADF }, .clone_fd = -EBADF            \
+	}
+_must_check_ int cgroup_entry_open(struct cgroup_box *b, struct cgroup_exec *e, uid_t who,
+				   struct cgroup_entry *ret);
+void cgroup_entry_close(struct cgroup_entry *e);
+_must_check_ int cgroup_host_admit(const struct cgroup_host *h, const char *place, int *ret_fd);
+void cgroup_host_dismiss(const struct cgroup_host *h, const char *place);
+
+/*
  * Stops everything in the box where it stands, or lets it go on. -EOPNOTSUPP without CGROUP_FREEZE. Stopping
  * takes a moment: cgroup_box_is_frozen() tells when it is done (1), 0 before, or an error.
  */

@@ -79,7 +79,8 @@ static uint64_t granted_fs(unsigned rules)
 
 static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t handled)
 {
-	_cleanup_(fd_closep) int fd = open(p->path, O_PATH | O_CLOEXEC);
+	_cleanup_(fd_closep) int fd = p->fd ? fcntl(*p->fd, F_DUPFD_CLOEXEC, 3) :
+					      open(p->path, O_PATH | O_CLOEXEC);
 	struct landlock_path_beneath_attr rule = {
 		.allowed_access = granted_fs(p->rules) & handled,
 		.parent_fd = fd,
@@ -101,31 +102,57 @@ static int add_path(int ruleset_fd, const struct landlock_path *p, uint64_t hand
 		       0;
 }
 
-int landlock_restrict(const struct landlock_path *paths, size_t n_paths, int *ret_abi)
+static int restrict_self(const struct ruleset_attr *attr, int abi,
+			 const struct landlock_path *paths, size_t n_paths)
 {
-	int abi = landlock_abi();
-	struct ruleset_attr attr = {
-		.handled_access_fs = handled_fs(abi),
-		.scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0,
-	};
-	size_t attr_size = abi >= 6 ? sizeof(attr) : sizeof(attr.handled_access_fs);
-	_cleanup_(fd_closep) int fd = -EBADF;
+	size_t attr_size = abi >= 6 ? sizeof(*attr) : sizeof(attr->handled_access_fs);
+	_cleanup_(fd_closep) int fd = (int)syscall(SYS_landlock_create_ruleset, attr, attr_size, 0);
 
-	if (abi < 0)
-		return abi;
-	if (abi == 0)
-		return -EOPNOTSUPP;
-	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, attr_size, 0);
 	if (fd < 0)
 		return -errno;
 	for (size_t i = 0; i < n_paths; i++) {
-		int r = add_path(fd, &paths[i], attr.handled_access_fs);
+		int r = add_path(fd, &paths[i], attr->handled_access_fs);
 
 		if (r < 0)
 			return r;
 	}
-	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-		return -errno;
-	*ret_abi = abi;
-	return 0;
+	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
+}
+
+static int restrict_files(const struct landlock_path *paths, size_t n_paths, uint64_t scoped,
+			  int *ret_abi)
+{
+	int abi = landlock_abi(), r;
+	const struct ruleset_attr attr = {
+		.handled_access_fs = handled_fs(abi),
+		.scoped = abi >= 6 ? scoped : 0,
+	};
+
+	if (abi <= 0)
+		return abi < 0 ? abi : -EOPNOTSUPP;
+	r = restrict_self(&attr, abi, paths, n_paths);
+	if (r == 0)
+		*ret_abi = abi;
+	return r;
+}
+
+int landlock_restrict(const struct landlock_path *paths, size_t n_paths, int *ret_abi)
+{
+	return restrict_files(paths, n_paths, SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL, ret_abi);
+}
+
+int landlock_restrict_files(const struct landlock_path *paths, size_t n_paths, int *ret_abi)
+{
+	return restrict_files(paths, n_paths, 0, ret_abi);
+}
+
+int landlock_keep_apart(void)
+{
+	int abi = landlock_abi();
+	/* A domain has to be about something; these nobody can make anyway. */
+	const struct ruleset_attr attr = { .handled_access_fs = FS_NODES };
+
+	if (abi <= 0)
+		return abi < 0 ? abi : -EOPNOTSUPP;
+	return restrict_self(&attr, abi, NULL, 0);
 }

@@ -17,6 +17,7 @@ enum landlock_rule {
 struct landlock_path {
 	const char *path;
 	unsigned rules;
+	const int *fd; /* instead of a path, for what has none */
 };
 
 /*
@@ -25,3 +26,13 @@ struct landlock_path {
  * ABI knows; *ret_abi says which that was. Needs no_new_privs.
  */
 _must_check_ int landlock_restrict(const struct landlock_path *paths, size_t n_paths, int *ret_abi);
+
+/* The same about files only: what else it may reach, its namespaces decide. */
+_must_check_ int landlock_restrict_files(const struct landlock_path *paths, size_t n_paths,
+					 int *ret_abi);
+
+/*
+ * Takes nothing away but this: from now on the process can neither trace nor enter, by pid or pidfd, one that
+ * is not its descendant, whatever capabilities it has over it. Needs no_new_privs.
+ */
+_must_check_ int landlock_keep_apart(void);

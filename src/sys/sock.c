@@ -14,7 +14,8 @@ int sock_pair(int ret[2])
 	return 0;
 }
 
-int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_t n_fds)
+static int send_packet(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_t n_fds,
+		       int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * SOCK_FDS_MAX)] = { 0 };
 	struct msghdr msg = { .msg_iov = parts };
@@ -34,13 +35,23 @@ int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_
 		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
 	}
 	for (;;) {
-		if (sendmsg(fd, &msg, MSG_NOSIGNAL) >= 0)
+		if (sendmsg(fd, &msg, MSG_NOSIGNAL | flags) >= 0)
 			return 0; /* packets are sent whole or not at all */
 		if (errno == ECONNRESET)
 			return -EPIPE;
 		if (errno != EINTR)
 			return -errno;
 	}
+}
+
+int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_t n_fds)
+{
+	return send_packet(fd, parts, n_parts, fds, n_fds, 0);
+}
+
+int sock_send_now(int fd, struct iovec *parts, size_t n_parts, const int *fds, size_t n_fds)
+{
+	return send_packet(fd, parts, n_parts, fds, n_fds, MSG_DONTWAIT);
 }
 
 /* Collects the descriptors of a message; closes those there is no room for. */

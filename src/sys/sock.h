@@ -20,6 +20,10 @@ _must_check_ int sock_pair(int ret[2]);
 _must_check_ int sock_send(int fd, struct iovec *parts, size_t n_parts, const int *fds,
 			   size_t n_fds);
 
+/* The same, but never waits: -EAGAIN also where the socket would. */
+_must_check_ int sock_send_now(int fd, struct iovec *parts, size_t n_parts, const int *fds,
+			       size_t n_fds);
+
 /*
  * Receives one packet: its length, 0 at the end of the conversation. *n_fds is the room in fds on
  * entry and what came on return; fds == NULL takes none. -EMSGSIZE when the packet is larger than

@@ -7,11 +7,14 @@
 #include "template/template.h"
 
 #include "base/dir.h"
+#include "base/io.h"
+#include "template/embedded.h"
+#include "template/template_priv.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define BASE_VERSION 7 /* raise it when the lists below change */
+#define BASE_VERSION 8 /* raise it when the lists below change */
 #define COPY_MAX (UINT64_C(64) << 20)
 #define DEPTH_MAX 8
 
@@ -117,6 +120,7 @@ static const char *const copied[] = {
 	"python3.11",
 	"python3.12",
 	"python3.13",
+	"matplotlibrc",
 	"mime.types",
 	"localtime",
 	"timezone",
@@ -171,6 +175,7 @@ int template_base_key(uint64_t *ret)
 	};
 	uint64_t hash = mix_image(mix(UINT64_C(14695981039346656037), BASE_VERSION));
 
+	hash = mix(hash, embedded_key);
 	for (size_t i = 0; i < ARRAY_SIZE(watched); i++) {
 		struct stat st;
 
@@ -290,14 +295,12 @@ static int copy_path(struct copy *c, int from_fd, int to_fd, const char *path)
 	return to_sub < 0 ? -errno : copy_path(c, from_sub, to_sub, slash + 1);
 }
 
-static int write_file(int dir_fd, const char *name, mode_t mode, const void *data, size_t size)
+int template_write_file(int dir_fd, const char *name, mode_t mode, const void *data, size_t size)
 {
 	_cleanup_(fd_closep) int fd =
 		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 
-	if (fd < 0)
-		return -errno;
-	return write(fd, data, size) == (ssize_t)size ? 0 : -EIO;
+	return fd < 0 ? -errno : io_write_all(fd, data, size);
 }
 
 /* What is ours: *ret_what is the name that failed. */
@@ -310,12 +313,13 @@ static int build_own(int dir_fd, const char **ret_what)
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
 		r = symlinkat(links[i].target, dir_fd, *ret_what = links[i].name) < 0 ? -errno : 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++)
-		r = write_file(dir_fd, *ret_what = files[i].name, 0644, files[i].text,
-			       strlen(files[i].text));
+		r = template_write_file(dir_fd, *ret_what = files[i].name, 0644, files[i].text,
+					strlen(files[i].text));
 	if (r == 0)
-		r = write_file(dir_fd, *ret_what = "opt/glovebox/bin/sudo", 0755, agent_image,
-			       (uintptr_t)agent_image_end - (uintptr_t)agent_image);
-	return r;
+		r = template_write_file(dir_fd, *ret_what = "opt/glovebox/bin/sudo", 0755,
+					agent_image,
+					(uintptr_t)agent_image_end - (uintptr_t)agent_image);
+	return r < 0 ? r : embedded_write(dir_fd, ret_what);
 }
 
 int template_build_base(int dir_fd, struct fail *fail)

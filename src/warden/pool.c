@@ -47,6 +47,7 @@ void pool_add(struct warden *w, struct ward *d)
 {
 	d->state = WARD_WAITING;
 	w->pool[w->n_waiting++] = d;
+	zygote_prepare(w, d);
 	pool_fill(w);
 }
 

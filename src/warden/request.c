@@ -209,6 +209,28 @@ static void on_next_layer(struct warden *w, const struct warden_layer *q, struct
 					 "the snapshots cannot be read");
 }
 
+static void on_context(struct warden *w, const struct warden_context *q, struct pending *p)
+{
+	struct ward *d = table_find(w, q->id);
+	int r;
+
+	if (!d || d->state == WARD_STARTING) {
+		no_such_box(w, p);
+		return;
+	}
+	if (d->state != WARD_RUNNING) {
+		wrong_state(w, p);
+		return;
+	}
+	r = zygote_context(w, d, &q->context, (enum warden_zygote)q->zygote);
+	if (r == 0)
+		talk_reply(w, p, d, -EBADF);
+	else
+		talk_refuse(w, p, r == -EOPNOTSUPP ? EOPNOTSUPP : EAGAIN, "zygote",
+			    r == -EOPNOTSUPP ? "no interpreter is kept loaded for it" :
+					       "no loaded interpreter can be had now");
+}
+
 /* A box that its server was still waiting for when it died will be known to nobody. */
 static void end_orphans(struct warden *w)
 {
@@ -294,7 +316,7 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 		on_next_layer(w, &f->as_NEXT_LAYER, &p);
 		break;
 	case WARDEN_CONTEXT:
-		talk_refuse(w, &p, EOPNOTSUPP, "zygote", "no interpreter is loaded");
+		on_context(w, &f->as_CONTEXT, &p);
 		break;
 	case WARDEN_REPLY:
 	case WARDEN_BOX:

@@ -49,6 +49,7 @@ int root_find(struct warden *w, struct fail *fail)
 		return fail_set(fail, EAGAIN, "template",
 				"boxes stand on too many states of this host's /etc");
 	w->root_now = root;
+	zygote_check_root(w);
 	if (!w->roots_timer.place) {
 		w->roots_timer.due = touch_all;
 		timer_set(w, &w->roots_timer, clock_boot_us() + TOUCH_US);

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define EMPTY_US (UINT64_C(10) * 1000000)
-#define OTHER_TIMERS 8
+#define OTHER_TIMERS 12
 #define FDS_PER_BOX 24
 #define FDS_BESIDE 4096
 
@@ -90,6 +90,7 @@ void warden_served(struct warden *w)
 	if (w->served)
 		return;
 	w->served = true;
+	zygote_start_all(w);
 	discovery_open(w);
 	say("serving at %s; the key is in %s/local.key", w->url, w->state.path);
 	notify_systemd("READY=1");
@@ -160,8 +161,10 @@ static int start(struct warden *w, const struct warden_options *o, struct fail *
 		r = box_host_open(&w->host, fail);
 	if (r == 0)
 		r = root_find(w, fail);
-	if (r == 0)
+	if (r == 0) {
+		zygote_open(w);
 		r = room_start(w, fail);
+	}
 	return r;
 }
 
@@ -193,6 +196,7 @@ static void finish(struct warden *w)
 			box_give_up(&w->wards[i].box); /* it has had its time */
 		else if (w->wards[i].state != WARD_FREE)
 			box_destroy(&w->wards[i].box);
+	zygote_close(w);
 	watch_remove(w, &w->trash_watch);
 	fd_closep(&w->trash_fd); /* it ends with us; the next start goes on with its work */
 	watch_remove(w, &w->signal_watch);
@@ -217,6 +221,7 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 		.signal_fd = -EBADF,
 		.room = ROOM_INIT,
 		.trash_fd = -EBADF,
+		.zygote_cgroup_fd = -EBADF,
 		.trash_watch = WATCH_INIT,
 		.host = BOX_HOST_INIT,
 	};

@@ -11,6 +11,8 @@
  *	place.c     state, socket, files            notify.c   systemd
  *	root.c      the template's root
  *	discovery.c service.json                    guard.c    memory and CPU shares
+ *	zygote.c    interpreters that are loaded    zygote_process.c  how one is started
+ *	zygote_context.c  forks of them for boxes
  */
 #pragma once
 
@@ -119,6 +121,35 @@ struct ward {
 	uint64_t memory_kills;
 	bool stay_paused;  /* when its files have been copied */
 	struct copy *copy; /* freezing or frozen for that */
+	bool prepared;     /* in the pool: it has a context already */
+};
+
+/* --- zygote.c: loaded interpreters -------------------------------------------------------------- */
+
+#define ZYGOTES (_WARDEN_ZYGOTE_MAX - 1)
+
+/* One process. It may live on after it was replaced, until its last context has ended. */
+struct zygote {
+	struct zygote *next;
+	enum warden_zygote kind;
+	int sock;   /* -EBADF: nobody new is forked from it */
+	int pidfd;  /* of its keeper */
+	int out_fd; /* what it prints */
+	struct watch sock_watch;
+	struct watch pid_watch;
+	struct watch out_watch;
+	struct root *root; /* what it has loaded */
+	uint64_t started_us;
+	unsigned lines; /* that were passed on */
+	bool ready;
+};
+
+/* The place of one kind. */
+struct zygote_place {
+	struct zygote *now; /* or NULL */
+	struct timer timer; /* start one, or it does not get ready */
+	uint64_t backoff_us;
+	bool cannot; /* not with this root */
 };
 
 /* --- room.c: the server's process --------------------------------------------------------------- */
@@ -203,6 +234,11 @@ struct warden {
 	uint64_t guard_next_us;
 	size_t guard_part;
 
+	struct zygote_place zygote[ZYGOTES]; /* by kind, from 1 */
+	struct zygote *zygotes;              /* all there are, the replaced too */
+	uint64_t n_contexts;                 /* counts them */
+	int zygote_cgroup_fd;                /* where they live, or -EBADF */
+
 	struct ward *pool[POOL_MAX]; /* those that wait */
 	size_t n_waiting;
 	size_t n_pool; /* and those that are being made */
@@ -251,6 +287,23 @@ void ward_describe(const struct ward *d, struct warden_box *ret);
 
 /* root.c: finds what boxes are made from. Cheap unless the host's /etc has changed. */
 _must_check_ int root_find(struct warden *w, struct fail *fail);
+
+/* zygote.c. Whether there can be any is decided by zygote_open(), before the first box is made. */
+void zygote_open(struct warden *w);
+void zygote_start_all(struct warden *w); /* the service is up */
+void zygote_check_root(struct warden *w);
+void zygote_close(struct warden *w);
+bool zygote_is_on(const struct warden *w);
+/* The one contexts are forked from now: -EOPNOTSUPP, -EAGAIN. */
+_must_check_ int zygote_find(struct warden *w, const struct ward *d, enum warden_zygote kind,
+			     struct zygote **ret);
+/* zygote_process.c. Starts the process: its pidfd, the socket to it and what it prints are in z. */
+_must_check_ int zygote_spawn(struct warden *w, struct zygote *z);
+/* zygote_context.c. Sends a context into a box and tells its agent. */
+_must_check_ int zygote_context(struct warden *w, struct ward *d,
+				const struct wire_context *context, enum warden_zygote kind);
+/* One ahead of time, if there is nothing against it. */
+void zygote_prepare(struct warden *w, struct ward *d);
 
 /* pool.c */
 struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uint32_t flags);

@@ -251,6 +251,19 @@ int wire_send_fds(int fd, enum wire_type type, const void *data, size_t len, con
 	return send_parts(fd, type, data, len, NULL, 0, fds, n_fds);
 }
 
+int wire_send_fds_now(int fd, enum wire_type type, const void *data, size_t len, const int *fds,
+		      size_t n_fds)
+{
+	struct wire_head head = { .type = (uint16_t)type, .len = (uint32_t)(sizeof(head) + len) };
+	struct iovec parts[] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = (void *)(uintptr_t)data, .iov_len = len },
+	};
+
+	return len > WIRE_DATA_MAX ? -EMSGSIZE :
+				     sock_send_now(fd, parts, ARRAY_SIZE(parts), fds, n_fds);
+}
+
 int wire_recv_fds(int fd, struct wire_frame *ret, enum wire_socket where, int *fds, size_t *n_fds)
 {
 	ssize_t n = sock_recv(fd, ret, sizeof(*ret), fds, n_fds);

@@ -332,6 +332,8 @@ _must_check_ int wire_send2(int fd, enum wire_type type, const void *data, size_
 			    const void *more, size_t more_len);
 _must_check_ int wire_send_fds(int fd, enum wire_type type, const void *data, size_t len,
 			       const int *fds, size_t n_fds);
+_must_check_ int wire_send_fds_now(int fd, enum wire_type type, const void *data, size_t len,
+				   const int *fds, size_t n_fds); /* or -EAGAIN */
 
 /* Receives and checks: 1 for a message, 0 at the end, -EPROTO for anything that is not one. */
 _must_check_ int wire_recv(int fd, struct wire_frame *ret, enum wire_socket where);

@@ -287,11 +287,28 @@ void send_input(uint32_t pid, const char *text)
 	expect_done(sock);
 }
 
-int main(void)
+/* All groups, or the one that is named. */
+int main(int argc, char **argv)
 {
 	/* In the order of what they build upon; each group has boxes of its own. */
-	return cases_life() + cases_input() + cases_end() + cases_user() + cases_sudo() +
-			       cases_root() ?
-		       1 :
-		       0;
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} groups[] = {
+		{ "life", cases_life },
+		{ "input", cases_input },
+		{ "end", cases_end },
+		{ "user", cases_user },
+		{ "sudo", cases_sudo },
+		{ "root", cases_root },
+		{ "kernel", cases_kernel },
+		{ "kernel-end", cases_kernel_end },
+		{ "kernel-adopt", cases_kernel_adopt },
+	};
+	int failed = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		if (argc < 2 || strcmp(argv[1], groups[i].name) == 0)
+			failed += groups[i].run();
+	return failed ? 1 : 0;
 }

@@ -38,7 +38,7 @@ int op_open(struct box *b, enum wire_type type, const void *data, size_t len);
 int exec_start(const struct spec *s, const char *const *argv);
 int sh_start(const struct spec *s, const char *script);
 
-#define WAIT_MS 10000
+#define WAIT_MS 15000
 
 /* The next frame within WAIT_MS; asserts that there is one. Returns its type, 0 at the end. */
 unsigned next_frame(int sock);
@@ -80,3 +80,6 @@ int cases_end(void);
 int cases_user(void);
 int cases_sudo(void);
 int cases_root(void);
+int cases_kernel(void);
+int cases_kernel_end(void);
+int cases_kernel_adopt(void);

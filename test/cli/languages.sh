@@ -24,6 +24,8 @@ is "$(languages_json '["python", "javascript", "typescript", "bash", "c", "cpp",
 	"perl", "lua", "r"] - [.[].name] | join(" ")')" '' 'every language of the box is listed'
 is "$(languages_json '[.[] | select(.name == ("c", "go", "java")) | .compiled] + [.[] | select(.name == "bash") | .compiled] | tostring')" \
 	'[true,true,true,false]' '... with whether it compiles'
+is "$(languages_json '[.[] | select(.name == ("bash", "c", "python")) | .stateful] | tostring')" '[true,false,true]' \
+	'... and which of them keep state'
 is "$(languages_json 'map(.version) | unique | tostring')" '[null]' '... and no versions when none were asked for'
 capture "$GLOVEBOX" languages --json
 is "$STATUS" 0 'with versions'
@@ -62,9 +64,9 @@ is "$(languages_json -c '.[] | select(.name == "aa") | .extensions')" '["aax","a
 capture env GLOVEBOX_LANGUAGES="$LANGUAGES" "$GLOVEBOX" languages
 is "$STATUS$ERR" 0 'as a table, without progress when standard error is no terminal'
 unlike "$OUT" $'\033' '... and nothing that drives a terminal'
-like "$OUT" 'cc +The cc +no +\.ccx \.ccy +not installed' '... with what is not installed'
+like "$OUT" 'cc +The cc +no +no +\.ccx \.ccy +not installed' '... with what is not installed'
 capture env GLOVEBOX_LANGUAGES="$LANGUAGES" "$GLOVEBOX" languages --no-versions
-like "$OUT" 'aa +The aa +no +\.aax \.aay +installed' '... and without versions'
+like "$OUT" 'aa +The aa +no +no +\.aax \.aay +installed' '... and without versions'
 
 capture env GLOVEBOX_LANGUAGES="$TAP_TMP/nowhere" "$GLOVEBOX" languages
 is "$STATUS" 125 'a directory that is not there'

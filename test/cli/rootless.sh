@@ -29,12 +29,16 @@ chmod 755 "$rootless_home" "$rootless_home/home"
 
 # as_user ARGS…: glovebox run as that user; sets OUT, ERR, STATUS.
 as_user() {
+	verb_as_user run "$@" </dev/null
+}
+
+verb_as_user() {
 	capture unshare --mount bash -euc '
 		mount --bind "$1/etc" /etc
 		cd "$1/home"
 		exec setpriv --reuid "$2" --regid "$2" --clear-groups env -i PATH=/usr/bin:/bin HOME="$1/home" \
-			GLOVEBOX_LANGUAGES="$1/languages" "$1/bin/glovebox" run "${@:3}"' - \
-		"$rootless_home" "$ROOTLESS_ID" "$@" </dev/null
+			GLOVEBOX_LANGUAGES="$1/languages" "$1/bin/glovebox" "${@:3}"' - \
+		"$rootless_home" "$ROOTLESS_ID" "$@"
 }
 
 # The same for both kinds.
@@ -65,6 +69,8 @@ rootless_checks() {
 	unlike "$OUT" 300000000 "$kind: memory"
 	as_user -l bash -c 'echo code'
 	is "$OUT" code "$kind: code"
+	verb_as_user repl --local <<<'6 * 7'
+	is "$STATUS $OUT" '0 42' "$kind: a cell"
 	echo given >"$rootless_home/home/f"
 	chmod 644 "$rootless_home/home/f"
 	as_user --in f --out o -- sh -c 'mkdir out; cp f out/; chmod 4755 out/f'

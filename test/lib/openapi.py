@@ -4,6 +4,14 @@ import json
 import re
 
 
+def plane_of(headers):
+    """Whom a request is for: x-plane in the description."""
+    headers = {name.lower(): value for name, value in headers.items()}
+    if "e2b-sandbox-id" not in headers:
+        return "control"
+    return "interpreter" if headers.get("e2b-sandbox-port") == "49999" else "envd"
+
+
 class Description:
     """Raises ImportError where there is no jsonschema (package python3-jsonschema)."""
 
@@ -19,12 +27,13 @@ class Description:
                     self.routes.append((method.upper(), pattern, path, operation))
 
     def operation(self, method, target, headers):
-        """The description of what was asked, or None. The same path may be in both planes."""
+        """The description of what was asked, or None. The same path may be in several planes."""
         path = target.partition("?")[0]
-        plane = "envd" if any(name.lower() == "e2b-sandbox-id" for name in headers) or \
-            "signature=" in target else "control"
-        # Both planes have a /health; a description can have a path only once.
-        path = "/envd/health" if (plane, path) == ("envd", "/health") else path
+        plane = plane_of(headers)
+        if plane == "control" and "signature=" in target:
+            plane = "envd"
+        # Each plane has a /health; a description can have a path only once.
+        path = f"/{plane}/health" if plane != "control" and path == "/health" else path
         found = [(described, operation) for wanted, pattern, described, operation in self.routes
                  if wanted == method and pattern.match(path) and operation.get("x-plane", "control") == plane]
         # /sandboxes/metrics is also of the form /sandboxes/{id}: the one without a parameter is meant.

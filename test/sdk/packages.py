@@ -20,8 +20,11 @@ PACKAGES = (
     ("cli", "2.19.0", None),
     ("python", "2.63.0", (3, 11)),
     ("python", "2.45.1", (3, 10)),
+    ("interpreter-js", "2.8.0", None),
+    ("interpreter-python", "2.11.5", (3, 11)),
 )
-TITLE = {"js": "npm `e2b`", "cli": "npm `@e2b/cli`", "python": "Python `e2b`"}
+TITLE = {"js": "npm `e2b`", "cli": "npm `@e2b/cli`", "python": "Python `e2b`",
+         "interpreter-js": "npm `@e2b/code-interpreter`", "interpreter-python": "Python `e2b-code-interpreter`"}
 PYTHON = "/usr/bin/python3"
 # What npm and pip say when there is no registry, or one that does not have this package.
 UNREACHABLE = re.compile(
@@ -42,8 +45,12 @@ def cache():
     return pathlib.Path(os.environ.get("SDK_CACHE") or pathlib.Path(build) / "sdk-cache")
 
 
+def from_pip(kind):
+    return kind.endswith("python")
+
+
 def fetch_command(kind, directory):
-    if kind == "python":
+    if from_pip(kind):
         return [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes", "--retries", "1", "--timeout", "20",
                 "--only-binary", ":all:", "--target", str(directory / "site"), "-r", str(directory / "requirements.txt")]
     return ["npm", "ci", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
@@ -51,7 +58,7 @@ def fetch_command(kind, directory):
 
 
 def check_tools(kind, oldest_python):
-    if kind == "python":
+    if from_pip(kind):
         if sys.version_info < oldest_python:
             raise Unavailable(f"needs Python {oldest_python[0]}.{oldest_python[1]}")
         if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
@@ -70,7 +77,7 @@ def fetch(kind, version, oldest_python=None):
     target = cache() / f"{kind}-{version}-{digest}"
     if target.is_dir():
         return target
-    program = "pip" if kind == "python" else "npm"
+    program = "pip" if from_pip(kind) else "npm"
     if program in GONE:
         raise Unavailable(GONE[program])
     partial = target.with_name(f"{target.name}.{os.getpid()}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """E2B's own clients, unmodified and in several versions, drive a running service. Prints TAP.
 
-    run [SDK | AREA]...     only these: js, js-2.15.0, cli, python, commands, files, ...
+    run [SDK | AREA]...     only these: js, js-2.15.0, cli, python, interpreter-js, commands, charts, ...
 
 The packages come from the registry this machine is set up for; without one everything is skipped, with the
 reason. Results: $GLOVEBOX_BUILD/sdk-results.json, from which test/sdk/table makes the table in README.md.
@@ -30,7 +30,13 @@ AREAS = {
     "cli": ("create", "list", "lifecycle", "snapshots", "commands", "pty", "errors", "logs"),
     "python": ("create", "list", "lifecycle", "snapshots", "commands", "files", "watch", "pty", "git", "urls", "errors",
                "async"),
+    "interpreter-js": ("package", "cells", "output", "contexts", "environment", "results", "charts", "languages", "interrupt",
+                       "lifecycle", "hosts"),
+    "interpreter-python": ("cells", "output", "contexts", "environment", "results", "charts", "languages", "interrupt",
+                           "lifecycle", "async"),
 }
+# What a program imports.
+PACKAGE = {"js": "e2b", "cli": "e2b", "python": "e2b", "interpreter-js": "@e2b/code-interpreter", "interpreter-python": "e2b_code_interpreter"}
 AT_ONCE = 2
 AREA_SECONDS = 240
 VERDICT = re.compile(r"^(not )?ok\b(?: \d+)?(?: - )?(.*)$")
@@ -39,12 +45,12 @@ Job = collections.namedtuple("Job", "kind version area directory")
 
 
 def command_of(job):
-    if job.kind == "js":
+    if job.kind in ("js", "interpreter-js"):
         preload = ["--import", str(HERE / "js/lookup.mjs")] if job.area == "hosts" else []
-        return ["node", *preload, str(HERE / "js/main.mjs"), job.area]
+        return ["node", *preload, str(HERE / "js/main.mjs"), str(HERE / job.kind / f"{job.area}.mjs")]
     if job.kind == "cli":
         return [packages.PYTHON, str(HERE / "cli/areas.py"), job.area]
-    return [packages.PYTHON, str(HERE / "python/harness.py"), job.area]
+    return [packages.PYTHON, str(HERE / "python/harness.py"), str(HERE / job.kind / f"area_{job.area}.py")]
 
 
 def environment(job, services):
@@ -57,7 +63,7 @@ def environment(job, services):
     return service.CLEAN | where | {
         "PATH": os.environ.get("PATH", service.CLEAN["PATH"]),
         "OTHER_KEY": first.other_key, "LIMITED_URL": limited.url, "LIMITED_KEY": limited.key,
-        "SDK_DIR": str(job.directory), "SDK_VERSION": job.version,
+        "SDK_DIR": str(job.directory), "SDK_VERSION": job.version, "SDK_PACKAGE": PACKAGE[job.kind],
         "PYTHONPATH": str(job.directory / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -111,7 +117,7 @@ def wanted(names):
     if unknown := set(names) - known:
         print(f"test/sdk/run: no {unknown.pop()!r}; there are: {' '.join(sorted(known))}", file=sys.stderr)
         sys.exit(2)
-    clients = {name for name in names if re.match(r"^(js|cli|python)(-|$)", name)}
+    clients = {name for name in names if re.match(rf"^({'|'.join(AREAS)})(-|$)", name)}
     areas = set(names) - clients
     return ([each for each in packages.PACKAGES if not clients or {each[0], f"{each[0]}-{each[1]}"} & clients],
             lambda area: not areas or area in areas)
@@ -156,6 +162,20 @@ def service_with_names(directory):
     return service.Service({"server.tls_cert": cert, "server.tls_key": key, "server.domain": f"sbx.test:{port}"}, port=port)
 
 
+def wait_until_loaded(running):
+    """Until Python contexts are forked from an interpreter that is loaded: started one by one, twenty of them need
+    more memory than a sandbox has. Where they are never forked, the tests that need it say so."""
+    sandbox = running.ask("POST", "/v2/sandboxes", {"templateID": "code-interpreter-v1"})[1]["sandboxID"]
+    headers = {"E2b-Sandbox-Id": sandbox, "E2b-Sandbox-Port": "49999", "Content-Type": "application/json"}
+
+    def quick():
+        before = time.monotonic()
+        running.ask("POST", "/contexts", {}, headers)
+        return time.monotonic() - before < 0.1
+    service.wait_for(quick, 20, 0.5)
+    running.ask("DELETE", f"/sandboxes/{sandbox}")
+
+
 def run_all(jobs, services):
     """Starts the services, runs everything, looks whether they came through it well."""
     first, limited, named = services
@@ -168,6 +188,8 @@ def run_all(jobs, services):
         jobs = [job for job in jobs if job.area != "hosts"]
     first.other_key = first.new_key()
     pid = first.server_pid()
+    if any(job.kind.startswith("interpreter") for job in jobs):
+        wait_until_loaded(first)
     results = run_jobs(jobs, services)
     T.ok(first.process.poll() is None, "the service still runs", first.log_tail())
     T.equal(first.server_pid(), pid, "the server was never started again")

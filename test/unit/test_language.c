@@ -35,6 +35,7 @@ static void test_parse(void **state)
 
 	assert_int_equal(parse(GOOD
 			       "aliases = t  t2\nextensions=toy\tTOY\n\n  compile = cc {file}  \n"
+			       "kernel = toy -i {heap_mb}\n"
 			       "compile-memory = 512M\ncompile-timeout = 1m\n"
 			       "compile-cpu-time = 90s\ncompile-pids = 100\n"
 			       "compile-disk = 1G\nmemory = 300M\npids = 80\n"
@@ -49,6 +50,7 @@ static void test_parse(void **state)
 	assert_string_equal(l.extensions[1], "TOY");
 	assert_null(l.extensions[2]);
 	assert_string_equal(l.compile, "cc {file}");
+	assert_string_equal(l.kernel, "toy -i {heap_mb}");
 	assert_int_equal(l.compile_limits.memory_bytes, 512 << 20);
 	assert_int_equal(l.compile_limits.timeout_us, 60000000);
 	assert_int_equal(l.compile_limits.cpu_time_us, 90000000);
@@ -74,6 +76,8 @@ static void test_parse_refuses(void **state)
 		{ GOOD "= x\n", "toy.lang:7: unknown key " },
 		{ GOOD "aliases =\n", "toy.lang:7: aliases has no value" },
 		{ GOOD "run = again\n", "toy.lang:7: run is there twice" },
+		{ GOOD "kernel = a\nkernel = b\n", "toy.lang:8: kernel is there twice" },
+		{ GOOD "kernel = a {port}\n", "toy.lang:7: kernel must be a command" },
 		{ GOOD "pids = 1\npids = 2\n", "toy.lang:8: pids is there twice" },
 		{ GOOD "env.A = 1\nenv.A = 1\n", "toy.lang:8: env.A is there twice" },
 		{ GOOD "env.1A = 1\n", "toy.lang:7: env.1A must be NAME = VALUE" },
@@ -375,6 +379,18 @@ static void test_present(void **state)
 	assert_false(language_present(&(struct language){ .run = gone, .version = sh }));
 }
 
+static void test_stateful(void **state)
+{
+	(void)state;
+	char sh[] = "sh -i", absent[] = "no-such-program-here",
+	     ours[] = "/opt/glovebox/kernels/x/y";
+
+	assert_true(language_stateful(&(struct language){ .kernel = sh }));
+	assert_true(language_stateful(&(struct language){ .kernel = ours }));
+	assert_false(language_stateful(&(struct language){ .kernel = absent }));
+	assert_false(language_stateful(&(struct language){ .run = sh }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +405,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_directory, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_directory_odd_files, make_dir, remove_dir),
 		cmocka_unit_test(test_present),
+		cmocka_unit_test(test_stateful),
 	};
 
 	return cmocka_run_group_tests_name("language", tests, NULL, NULL);

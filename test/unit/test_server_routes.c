@@ -27,6 +27,10 @@ static const struct route envd[] = {
 	{ .operation = "read", .handle = nothing },
 	{ .operation = NULL },
 };
+static const struct route interpreter[] = {
+	{ .operation = "execute", .handle = nothing },
+	{ .operation = NULL },
+};
 static const struct route none[] = { { .operation = NULL } };
 
 #define BODY                                                                                       \
@@ -40,16 +44,17 @@ static const char description[] =
 	"\"/boxes/{id}\":{\"get\":{\"operationId\":\"get\",\"x-plane\":\"control\"}},"
 	"\"/boxes/metrics\":{\"get\":{\"operationId\":\"metrics\",\"x-plane\":\"control\"}},"
 	"\"/boxes/{id}/sub/{name}\":{\"put\":{\"operationId\":\"sub\",\"x-plane\":\"control\"}},"
-	"\"/envd/boxes\":{\"get\":{\"operationId\":\"read\",\"x-plane\":\"envd\",\"x-path\":\"/boxes\"}}"
+	"\"/envd/boxes\":{\"get\":{\"operationId\":\"read\",\"x-plane\":\"envd\",\"x-path\":\"/boxes\"}},"
+	"\"/cells\":{\"get\":{\"operationId\":\"execute\",\"x-plane\":\"interpreter\",\"x-path\":\"/boxes\"}}"
 	"}}";
 
 static struct routes *make(void)
 {
+	const struct route *const handlers[_PLANE_MAX] = { control, envd, interpreter };
 	struct routes *rs = NULL;
 	struct fail fail = { 0 };
 
-	assert_int_equal(routes_new(description, strlen(description), control, envd, &rs, &fail),
-			 0);
+	assert_int_equal(routes_new(description, strlen(description), handlers, &rs, &fail), 0);
 	return rs;
 }
 
@@ -78,6 +83,7 @@ static void test_match(void **state)
 	assert_string_equal(match(rs, PLANE_CONTROL, "GET", "/boxes/metrics", allow), "metrics");
 	assert_string_equal(match(rs, PLANE_CONTROL, "PUT", "/boxes/a/sub/b", allow), "sub");
 	assert_string_equal(match(rs, PLANE_ENVD, "GET", "/boxes", allow), "read");
+	assert_string_equal(match(rs, PLANE_INTERPRETER, "GET", "/boxes", allow), "execute");
 	routes_free(rs);
 }
 
@@ -106,7 +112,8 @@ static int refused(const char *text, const struct route *c, const struct route *
 {
 	struct routes *rs = NULL;
 	struct fail fail = { 0 };
-	int r = routes_new(text, strlen(text), c, e, &rs, &fail);
+	const struct route *const handlers[_PLANE_MAX] = { c, e, none };
+	int r = routes_new(text, strlen(text), handlers, &rs, &fail);
 
 	if (r == 0)
 		routes_free(rs);

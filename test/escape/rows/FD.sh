@@ -33,6 +33,14 @@ fd_kinds() {
 	done
 }
 
+# A view of the box's processes and of nothing else, through which nothing can be changed.
+only_processes() {
+	[ "$(stat -fLc %T "$1")" = proc ] || breach "$1 is not a view of processes"
+	[ -d "$1/1" ] || breach "$1 shows no process"
+	[ ! -e "$1/sys" ] && [ ! -e "$1/meminfo" ] || breach "$1 shows more than processes"
+	if (echo 0 >"$1/1/oom_score_adj") 2>/dev/null; then breach "$1 can be written to"; fi
+}
+
 # What the agent and its keeper may hold while one command runs; anything else needs a reason and a line.
 FD_02() {
 	local fd kind flags
@@ -46,6 +54,7 @@ FD_02() {
 		case $fd:$kind in
 		[0-2]:/dev/null) ;;              # it reads and prints nothing
 		3:packets) ;;                    # control
+		4:/) only_processes "/proc/$BOX_INIT/fd/4" ;;
 		[0-9]*:packets) ;;               # the command
 		[0-9]*:pipe) ;;                  # the command's input and output
 		[0-9]*:'anon_inode:[signalfd]') ;; # the ends of processes

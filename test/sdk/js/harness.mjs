@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { hasFeature } from './features.mjs';
 
 const LIMIT_MS = 90_000;
-const base = join(process.env.SDK_DIR, 'node_modules', 'e2b');
+const base = join(process.env.SDK_DIR, 'node_modules', process.env.SDK_PACKAGE);
 
 export const version = JSON.parse(readFileSync(join(base, 'package.json'), 'utf8')).version;
 export const sdk = await import(pathToFileURL(join(base, 'dist', 'index.mjs')).href);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of one area with Python's e2b from PYTHONPATH:  python3 harness.py AREA. Prints TAP; a test is
+"""The tests of one area with $SDK_PACKAGE from PYTHONPATH:  python3 harness.py FILE. Prints TAP; a test is
 a function whose name begins with test_, and its first docstring line is its name."""
 import importlib
 import importlib.metadata
@@ -8,11 +8,13 @@ import sys
 import time
 import traceback
 
+SDK = importlib.import_module(os.environ["SDK_PACKAGE"])
 VERSION = tuple(int(part) for part in importlib.metadata.version("e2b").split("."))
 # From which of the tested versions something is there.
 FEATURES = {"stream_input": (2, 63, 0), "idempotency_key": (2, 63, 0), "not_running": (2, 63, 0),
             "mode": (2, 63, 0), "strict": (2, 63, 0)}
 MADE = []
+SHARED = []
 
 
 class Skipped(Exception):
@@ -27,10 +29,16 @@ def needs(feature):
 
 def box(*args, **opts):
     """A sandbox that is killed after the test."""
-    from e2b import Sandbox  # pylint: disable=import-outside-toplevel
-    sandbox = Sandbox.create(*args, **opts)
+    sandbox = SDK.Sandbox.create(*args, **opts)
     MADE.append(sandbox.sandbox_id)
     return sandbox
+
+
+def common():
+    """One for all tests of the area that do no harm to it."""
+    if not SHARED:
+        SHARED.append(SDK.Sandbox.create(timeout=600))
+    return SHARED[0]
 
 
 def raises(kind, function, *args, containing="", **opts):
@@ -57,7 +65,6 @@ def plain(text):
 
 
 def run(name, function):
-    from e2b import Sandbox  # pylint: disable=import-outside-toplevel
     try:
         function()
         print(f"ok - {name}")
@@ -71,16 +78,20 @@ def run(name, function):
     sys.stdout.flush()
     while MADE:
         try:
-            Sandbox.kill(MADE.pop())
+            SDK.Sandbox.kill(MADE.pop())
         except Exception:  # pylint: disable=broad-except
             pass
 
 
 def main():
-    area = importlib.import_module("area_" + sys.argv[1])
+    directory, name = os.path.split(os.path.abspath(sys.argv[1]))
+    sys.path.insert(0, directory)
+    area = importlib.import_module(name.removesuffix(".py"))
     tests = [function for name, function in vars(area).items() if name.startswith("test_")]
     for function in tests:
         run(plain((function.__doc__ or function.__name__[5:]).strip().splitlines()[0]), function)
+    for sandbox in SHARED:
+        sandbox.kill()
     print(f"1..{len(tests)}", flush=True)
     os._exit(0)
 

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where cells import from. The kernel starts with -I, so that neither a variable nor a file of the sandbox
+changes what it loads itself; a cell has what any Python has: its directory, PYTHONPATH, the user's packages."""
+import importlib
+import os
+import site
+import sys
+
+
+def install():
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:0] = [""] + given
+    refresh()
+
+
+def refresh():
+    """After something was perhaps installed: the user's directory may exist only now."""
+    importlib.invalidate_caches()
+    if os.environ.get("PYTHONNOUSERSITE"):
+        return
+    home = os.path.expanduser("~")
+    path = os.path.join(home, ".local", "lib", "python%d.%d" % sys.version_info[:2], "site-packages")
+    if path not in sys.path and os.path.isdir(path):
+        site.addsitedir(path)

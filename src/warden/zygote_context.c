@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context for a box: pipes, one end of each to the zygote together with the box's namespaces and cgroups, the other
+ * to the box's agent. Nobody is waited for. If the zygote cannot, its context ends before it has run anything, and the agent
+ * sees the pipes close; if the agent cannot, the context sees that.
+ */
+#include "warden/warden_priv.h"
+
+#include "sys/sock.h"
+#include "wire/zygote.h"
+
+#include <fcntl.h>
+
+#define NOFILE_MAX 4096
+#define OOM_SCORE 800 /* as that of commands: before the agent */
+
+/* [0] to read, [1] to write. */
+struct pipes {
+	int requests[2];
+	int events[2];
+	int out[2];
+	int err[2];
+	int status[2];
+};
+
+#define PIPES_INIT                                                                                 \
+	{                                                                                          \
+		{ -EBADF, -EBADF }, { -EBADF, -EBADF }, { -EBADF, -EBADF }, { -EBADF, -EBADF },    \
+		{                                                                                  \
+			-EBADF, -EBADF                                                             \
+		}                                                                                  \
+	}
+
+static void pipes_close(struct pipes *p)
+{
+	for (int end = 0; end < 2; end++) {
+		fd_closep(&p->requests[end]);
+		fd_closep(&p->events[end]);
+		fd_closep(&p->out[end]);
+		fd_closep(&p->err[end]);
+		fd_closep(&p->status[end]);
+	}
+}
+
+/* They belong to the box's user, so that /dev/stdout and /dev/stderr can be opened by name. */
+static int open_output(const struct box *b, int ret[2])
+{
+	if (pipe2(ret, O_CLOEXEC) < 0)
+		return -errno;
+	return fchown(ret[0], b->ids.uid_base + IDS_BOX_USER, b->ids.gid_base + IDS_BOX_USER) < 0 ?
+		       -errno :
+		       0;
+}
+
+static int pipes_open(const struct box *b, struct pipes *p)
+{
+	int r = open_output(b, p->out);
+
+	if (r == 0)
+		r = open_output(b, p->err);
+	if (r == 0 && (pipe2(p->requests, O_CLOEXEC) < 0 || pipe2(p->events, O_CLOEXEC) < 0 ||
+		       pipe2(p->status, O_CLOEXEC) < 0))
+		r = -errno;
+	return r;
+}
+
+/* The box's namespaces by the names that /proc has for them. The agent's pid is its own until we have reaped it. */
+struct namespaces {
+	int fd[_ZYGOTE_NS_MAX];
+	size_t n;
+	uint32_t which;
+};
+
+static void namespaces_close(struct namespaces *ns)
+{
+	while (ns->n)
+		fd_close(ns->fd[--ns->n]);
+}
+
+static bool has_namespace(const struct box *b, enum zygote_namespace ns)
+{
+	if (ns == ZYGOTE_NS_TIME)
+		return b->report.features & SETUP_HAS_TIME_NS;
+	if (ns == ZYGOTE_NS_CGROUP)
+		return b->report.features & SETUP_HAS_CGROUP_NS;
+	return true;
+}
+
+static int namespaces_open(const struct box *b, struct namespaces *ret)
+{
+	static const char *const names[_ZYGOTE_NS_MAX] = {
+		[ZYGOTE_NS_USER] = "user", [ZYGOTE_NS_CGROUP] = "cgroup",
+		[ZYGOTE_NS_IPC] = "ipc",   [ZYGOTE_NS_UTS] = "uts",
+		[ZYGOTE_NS_NET] = "net",   [ZYGOTE_NS_PID] = "pid",
+		[ZYGOTE_NS_MNT] = "mnt",   [ZYGOTE_NS_TIME] = "time_for_children",
+	};
+	_cleanup_(fd_closep) int dir_fd = -EBADF;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns", b->pid);
+	dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		return -errno;
+	for (unsigned i = 0; i < _ZYGOTE_NS_MAX; i++) {
+		int fd;
+
+		if (!has_namespace(b, (enum zygote_namespace)i))
+			continue;
+		fd = openat(dir_fd, names[i], O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		ret->fd[ret->n++] = fd;
+		ret->which |= 1u << i;
+	}
+	return 0;
+}
+
+/* Without cgroups the per-process limits are all there is; with them they are a second lock. */
+static struct payload_limits limits_of(const struct ward *d)
+{
+	unsigned features = d->box.cgroup.host->features;
+
+	return (struct payload_limits){
+		.fsize_max = d->limits.disk_bytes,
+		.nofile_max = NOFILE_MAX,
+		.data_max = features & CGROUP_MEMORY ? 0 : d->limits.memory_bytes,
+		.nproc_max = features & CGROUP_PIDS ? 0 : d->limits.pids,
+	};
+}
+
+static int send_enter(struct warden *w, struct zygote *z, const struct ward *d,
+		      const struct pipes *p, const struct namespaces *ns,
+		      const struct cgroup_entry *cgroups)
+{
+	struct zygote_enter request = {
+		.number = ++w->n_contexts,
+		.namespaces = ns->which,
+		.n_join = (uint32_t)cgroups->n_join,
+		.flags = (d->flags & WARDEN_CREATE_ROOT ? ZYGOTE_ENTER_ROOT : 0) |
+			 (cgroups->clone_fd >= 0 ? ZYGOTE_ENTER_BORN : 0),
+		.oom_score_adj = OOM_SCORE,
+		.limits = limits_of(d),
+	};
+	struct iovec part = { .iov_base = &request, .iov_len = sizeof(request) };
+	int fds[SOCK_FDS_MAX] = {
+		[ZYGOTE_FD_REQUESTS] = p->requests[0], [ZYGOTE_FD_EVENTS] = p->events[1],
+		[ZYGOTE_FD_OUT] = p->out[1],           [ZYGOTE_FD_ERR] = p->err[1],
+		[ZYGOTE_FD_STATUS] = p->status[1],
+	};
+	size_t n = _ZYGOTE_FD_MAX;
+
+	_Static_assert(_ZYGOTE_FD_MAX + _ZYGOTE_NS_MAX + 1 + CGROUP_HIER_MAX <= SOCK_FDS_MAX,
+		       "all of them go with one message");
+	for (size_t i = 0; i < ns->n; i++)
+		fds[n++] = ns->fd[i];
+	if (cgroups->clone_fd >= 0)
+		fds[n++] = cgroups->clone_fd;
+	for (size_t i = 0; i < cgroups->n_join; i++)
+		fds[n++] = cgroups->join_fd[i];
+	return sock_send_now(z->sock, &part, 1, fds, n);
+}
+
+static int send_adopt(const struct ward *d, const struct wire_context *context,
+		      const struct pipes *p)
+{
+	const int fds[_WIRE_ADOPT_MAX] = {
+		[WIRE_ADOPT_REQUESTS] = p->requests[1], [WIRE_ADOPT_EVENTS] = p->events[0],
+		[WIRE_ADOPT_OUT] = p->out[0],           [WIRE_ADOPT_ERR] = p->err[0],
+		[WIRE_ADOPT_STATUS] = p->status[0],
+	};
+
+	return wire_send_fds_now(d->box.control_fd, WIRE_ADOPT, context, sizeof(*context), fds,
+				 ARRAY_SIZE(fds));
+}
+
+int zygote_context(struct warden *w, struct ward *d, const struct wire_context *context,
+		   enum warden_zygote kind)
+{
+	_cleanup_(pipes_close) struct pipes pipes = PIPES_INIT;
+	_cleanup_(namespaces_close) struct namespaces ns = { 0 };
+	_cleanup_(cgroup_entry_close) struct cgroup_entry cgroups = CGROUP_ENTRY_INIT;
+	struct zygote *z;
+	int r = zygote_find(w, d, kind, &z);
+
+	if (r == 0)
+		r = pipes_open(&d->box, &pipes);
+	if (r == 0)
+		r = namespaces_open(&d->box, &ns);
+	if (r == 0) {
+		r = cgroup_entry_open(&d->box.cgroup, &d->leaf, w->host.visitor, &cgroups);
+		ward_settle(d);
+	}
+	if (r == 0)
+		r = send_enter(w, z, d, &pipes, &ns, &cgroups);
+	return r < 0 ? r : send_adopt(d, context, &pipes);
+}
+
+void zygote_prepare(struct warden *w, struct ward *d)
+{
+	static const struct wire_context context = { .name = "python", .language = "python" };
+
+	/* Whoever finds none makes one, so nothing that goes wrong here is worth a word. */
+	if (zygote_is_on(w) && !d->prepared)
+		d->prepared = zygote_context(w, d, &context, WARDEN_ZYGOTE_SCIENCE) == 0;
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What any kernel must do, told the code of its language. For cases_*.py."""
+import os
+import time
+
+
+def check(got, want):
+    assert got == want, f"got {got!r}, expected {want!r}"
+
+
+def built(name):
+    """A file that the build makes for kernels/, or None where script/test has not built one."""
+    path = os.path.join(os.environ.get("GLOVEBOX_BUILD", "/nonexistent"), "kernels", name)
+    return path if os.path.exists(path) else None
+
+
+def interrupted(kernel, code, patience=5):
+    """The answer of a cell that prints `go` and is interrupted then."""
+    kernel.begin(code)
+    kernel.wait_output("go\n")
+    time.sleep(0.1)  # until what follows has begun
+    kernel.interrupt()
+    return kernel.end(patience)
+
+
+def is_interrupted(kernel, *codes):
+    for code in codes:
+        answer = interrupted(kernel, code)
+        check((code, answer.error and answer.error["name"]), (code, "KeyboardInterrupt"))
+
+
+def interrupt_storm(kernel, code, ask, rounds=100, step=0.00037, longest=0.008):
+    """SIGINT at any moment: no end of a cell is lost, and the next cell is whole. ask() runs one and checks it."""
+    pause = 0.0
+    for _ in range(rounds):
+        kernel.begin(code)
+        time.sleep(pause)
+        pause = (pause + step) % longest
+        kernel.interrupt()
+        answer = kernel.end(20)
+        if answer.error:
+            check(answer.error["name"], "KeyboardInterrupt")
+        kernel.interrupt()
+        ask()
+
+
+def streams(kernel, *codes):
+    """Each prints `first` and then takes a second: the output comes before."""
+    for code in codes:
+        begin = time.monotonic()
+        kernel.begin(code)
+        kernel.wait_output("first")
+        assert time.monotonic() - begin < 0.9, "the output came only at the end"
+        kernel.end()
+
+
+def ends_quickly(kernel):
+    """At the end of file the kernel ends, whatever its cells left running."""
+    begin = time.monotonic()
+    check(kernel.close(), 0)
+    assert time.monotonic() - begin < 3

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The built-in root. Runs with GLOVEBOX_LANGUAGES naming the tree's own languages/. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "language/language.h"
+#include "template/embedded.h"
+#include "template/template.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+
+/* Any bytes do for the agent here; the real one is in src/box. */
+__asm__(".section .rodata\n"
+	".globl agent_image, agent_image_end\n"
+	"agent_image:\n.ascii \"agent\"\nagent_image_end:\n.byte 0\n.previous\n");
+
+static char root[] = "/tmp/test_template.XXXXXX";
+static int root_fd = -EBADF;
+
+static int make_root(void **state)
+{
+	struct fail why = { 0 };
+
+	(void)state;
+	if (!mkdtemp(root))
+		return -1;
+	root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0 || template_build_base(root_fd, &why) < 0) {
+		print_error("%s\n", why.msg);
+		return -1;
+	}
+	return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st;
+	(void)kind;
+	(void)ftw;
+	return remove(path);
+}
+
+static int remove_root(void **state)
+{
+	(void)state;
+	root_fd = fd_close(root_fd);
+	return nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void read_file(int dir_fd, const char *name, struct buf *ret)
+{
+	_cleanup_(fd_closep) int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		fail_msg("%s: %s", name, strerror(errno));
+	assert_int_equal(buf_read_fd(ret, fd), 0);
+}
+
+static void test_embedded(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (const struct embedded_file *f = embedded_files; f->name; f++, n++) {
+		_cleanup_(buf_done) struct buf text = BUF_INIT((size_t)64 << 20);
+		struct stat st;
+
+		assert_int_equal(fstatat(root_fd, f->name, &st, AT_SYMLINK_NOFOLLOW), 0);
+		assert_int_equal(st.st_mode, S_IFREG | f->mode);
+		read_file(root_fd, f->name, &text);
+		assert_int_equal(text.len, (uintptr_t)f->end - (uintptr_t)f->data);
+		assert_memory_equal(text.data, f->data, text.len);
+	}
+	assert_true(n > 0);
+}
+
+/* What a language file calls its kernel is in the root, and what is for readers of the source is not. */
+static void test_kernels(void **state)
+{
+	static const char *const not_there[] = { "opt/glovebox/kernels/PROTOCOL.md",
+						 "opt/glovebox/kernels/meson.build" };
+	struct language *list;
+	struct stat st;
+	size_t n, kernels = 0;
+	struct fail why;
+
+	(void)state;
+	assert_int_equal(language_list(&list, &n, &why), 0);
+	for (size_t i = 0; i < n; i++) {
+		const char *path = list[i].kernel ? strstr(list[i].kernel, "/opt/glovebox/") : NULL;
+		char name[256];
+
+		if (!path)
+			continue;
+		(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(path + 1, " :"), path + 1);
+		if (fstatat(root_fd, name, &st, 0) < 0)
+			fail_msg("%s: /%s is not in the root", list[i].name, name);
+		kernels++;
+	}
+	language_list_free(list, n);
+	assert_true(kernels >= 3);
+	for (size_t i = 0; i < ARRAY_SIZE(not_there); i++)
+		assert_int_equal(fstatat(root_fd, not_there[i], &st, 0), -1);
+}
+
+static void test_key(void **state)
+{
+	uint64_t first = 0, second = 0;
+
+	(void)state;
+	assert_int_equal(template_base_key(&first), 0);
+	assert_int_equal(template_base_key(&second), 0);
+	assert_int_equal(first, second);
+	assert_int_not_equal(embedded_key, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_embedded),
+		cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_key),
+	};
+
+	return cmocka_run_group_tests_name("template", tests, make_root, remove_root);
+}
