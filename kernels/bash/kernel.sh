@@ -11,10 +11,11 @@
 # For shell.bash: 3 and 4 as they came, 5 and 6 the cell's output and error, 7 the pipe. The shell's own
 # output and error go nowhere: prompts and notices about jobs belong to no cell.
 
+set +o posix
 exec 5>&1 6>&2 7<> <(:)
 wait "$!"
 # The path goes through the environment, which shell.bash cleans: it may have any characters.
 export __gb_directory="${BASH_SOURCE[0]%/*}"
 # shellcheck disable=SC2016
 printf '%s\n' 'source "$__gb_directory/shell.bash"' >&7
-exec bash --noprofile --norc --noediting -i <&7 >/dev/null 2>&1
+exec "$BASH" --noprofile --norc --noediting -i <&7 >/dev/null 2>&1

@@ -55,12 +55,12 @@ __gb_say() {
 }
 
 __gb_is_utf8() {
-	local LC_ALL=C __gb_next=$'[\x80-\xbf]'
+	local LC_ALL=C __gb_tail=$'[\x80-\xbf]'
 	local __gb_two=$'[\xc2-\xdf]N' __gb_three=$'\xe0[\xa0-\xbf]N|[\xe1-\xec\xee\xef]NN|\xed[\x80-\x9f]N'
 	local __gb_four=$'\xf0[\x90-\xbf]NN|[\xf1-\xf3]NNN|\xf4[\x80-\x8f]NN'
 	local __gb_any=$'^([\x01-\x7f]|'"$__gb_two|$__gb_three|$__gb_four)*\$"
 
-	[[ $1 =~ ${__gb_any//N/$__gb_next} ]]
+	[[ $1 =~ ${__gb_any//N/$__gb_tail} ]]
 }
 
 # The number of a character as JSON escapes it, into __gb_escaped.
@@ -191,12 +191,14 @@ __gb_wrap() {
 	[[ ! $__gb_errexit ]] || __gb_set='set -e; '
 	__gb_errexit=''
 	if [[ $__gb_code != *alias* ]] && builtin eval "$__gb_body"; then
+		unset -f __gb_body
 		__gb_run="$__gb_set{ { __gb_same && :; } 2>&$__gb_null; $__gb_code"$'\n'"} 2>&$__gb_err; __gb_left=\$?"
 		__gb_trace=$__gb_null
 		return
 	fi
 	__gb_why=$(builtin eval "$__gb_body" 2>&1)
 	__gb_why=${__gb_why%%$'\n'*}
+	__gb_why=${__gb_why:0:1000}
 	__gb_run=$__gb_set$__gb_code
 	__gb_trace=$__gb_err
 }
@@ -210,7 +212,7 @@ __gb_prepare() {
 	[[ ! $__gb_has_code ]] || __gb_say count "$((++__gb_count))"
 	__gb_set_variables
 	if [[ $__gb_first && $__gb_cwd ]] && ! builtin cd -- "$__gb_cwd"; then
-		__gb_error ChangeDirectory "$__gb_cwd" "cannot go to the directory $__gb_cwd"
+		__gb_error ChangeDirectory "cannot go to the directory $__gb_cwd" "cd: $__gb_cwd"
 		return 1
 	fi
 	__gb_first=''
@@ -243,7 +245,7 @@ __gb_verdict() {
 		__gb_error KeyboardInterrupt '' 'the cell was interrupted'
 		return
 	fi
-	if ((__gb_result == __gb_last)) && __gb_is_blank "$__gb_code"; then
+	if ((__gb_result != 0 && __gb_result == __gb_last)) && __gb_is_blank "$__gb_code"; then
 		return
 	fi
 	__gb_last=$__gb_result
@@ -351,6 +353,6 @@ readonly -f "${__gb_undo[@]}"
 __gb_undo=()
 unset -v MAILCHECK HISTFILE OLDPWD
 PS1='' PS2=''
-set -E +H +m +o history
+set -E +H +m +o history +o posix
 builtin printf '%s\n' "$__gb_turn" "$__gb_turn" >&"$__gb_reader"
 __gb_say ready "$$"

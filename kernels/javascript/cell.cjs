@@ -12,6 +12,7 @@ const display = require('./display.cjs');
 const errors = require('./errors.cjs');
 const { evaluate, abandon, terminate, hooks } = require('./evaluate.cjs');
 const interrupt = require('./interrupt.cjs');
+const { later } = require('./later.cjs');
 const modules = require('./modules.cjs');
 const stack = require('./stack.cjs');
 const { transform } = require('./transform.cjs');
@@ -34,8 +35,14 @@ const isRunning = () => running !== null;
 
 // request: base, env and code as lists of bytes, cwd. Never called from within a cell.
 function start(request) {
-	const cell = { number: 0, restore: [], lexical: null, isEvaluating: false, value: undefined, exitCode: undefined };
+	const cell = {
+		number: 0, restore: [], lexical: null, isEvaluating: false, isStarted: false, value: undefined, exitCode: undefined,
+	};
 	running = cell;
+	later(() => {
+		if (!cell.isStarted)
+			finish(cell, describeStop(cell));
+	});
 	try {
 		prepare(cell, request);
 		if (request.code.length > 0)
@@ -45,6 +52,7 @@ function start(request) {
 	} catch (error) {
 		finish(cell, errors.describe(error));
 	}
+	cell.isStarted = true;
 }
 
 function prepare(cell, { base, env, cwd, code }) {
@@ -52,7 +60,7 @@ function prepare(cell, { base, env, cwd, code }) {
 	isFirst = false;
 	if (code.length > 0) {
 		cell.number = ++count;
-		interrupt.setCell(cell.number);
+		interrupt.begin();
 		channel.say('count', String(cell.number));
 	}
 	if (wasFirst)
@@ -85,9 +93,7 @@ function run(cell, source) {
 	const file = `cell-${cell.number}.${EXTENSION}`;
 	const { code, asynchronous } = toScript(cell, source, file);
 	if (asynchronous)
-		interrupt.watch();
-	if (interrupt.isPending())
-		throw new errors.Interrupted();
+		interrupt.arm(cell.number);
 	cell.isEvaluating = true;
 	evaluate(code, (failure) => {
 		if (running !== cell)
@@ -95,8 +101,8 @@ function run(cell, source) {
 		cell.isEvaluating = false;
 		if (failure === null)
 			showValue(cell);
-		else if (cell.exitCode !== undefined)
-			finishSoon(cell, describeExit(cell.exitCode));
+		else if (failure.isStopped)
+			finishSoon(cell, describeStop(cell));
 		else
 			finishSoon(cell, errors.describeFailure(failure.thrown, failure.details, cell.number, file, source));
 	});
@@ -117,11 +123,13 @@ function showValue(cell) {
 		show(cell, value);
 		return;
 	}
-	interrupt.watch();
+	interrupt.arm(cell.number);
 	value.then((result) => show(cell, result), (error) => finishSoon(cell, errors.describe(error)));
 }
 
 function show(cell, value) {
+	if (running !== cell)
+		return;
 	if (value === undefined) {
 		finishSoon(cell, null);
 		return;
@@ -133,7 +141,7 @@ function show(cell, value) {
 		finishSoon(cell, null);
 	};
 	if (display.isPromise(result)) {
-		interrupt.watch();
+		interrupt.arm(cell.number);
 		result.then(say);
 	} else {
 		say(result);
@@ -143,15 +151,21 @@ function show(cell, value) {
 // After what the cell has left for this turn of the event loop: its ticks, and the rejections that nobody
 // handles, are told as part of the cell.
 function finishSoon(cell, error) {
-	setImmediate(() => finish(cell, error));
+	later(() => finish(cell, error));
 }
 
 // The end of a cell, whichever comes first; for a cell that is not the running one it does nothing.
 function finish(cell, error) {
 	if (running !== cell)
 		return;
+	interrupt.release(cell.number, () => {
+		if (running === cell)
+			conclude(cell, error);
+	});
+}
+
+function conclude(cell, error) {
 	running = null;
-	interrupt.setCell(0);
 	awaited.delete(cell.number);
 	if (cell.isEvaluating)
 		abandon();
@@ -173,7 +187,7 @@ function onInterrupt(number) {
 	if (running === null || running.number !== number)
 		return;
 	stopped.add(number);
-	finish(running, errors.describe(new errors.Interrupted()));
+	finish(running, describeStop(running));
 }
 
 // process.exit() ends the cell, not the context: silently with 0, as an error with anything else.
@@ -183,15 +197,18 @@ function exit(code = process.exitCode ?? 0) {
 	if (cell !== null) {
 		cell.exitCode = code;
 		stopped.add(cell.number);
-		setImmediate(() => finish(cell, describeExit(code)));
+		later(() => finish(cell, describeStop(cell)));
 	}
 	terminate();
 }
 
-function describeExit(code) {
-	if (Number(code) === 0)
+function describeStop({ exitCode }) {
+	if (exitCode === undefined)
+		return errors.describe(new errors.Interrupted());
+	if (Number(exitCode) === 0)
 		return null;
-	return { name: 'ProcessExit', value: String(code), traceback: `ProcessExit: the cell called process.exit(${code})` };
+	const traceback = `ProcessExit: the cell called process.exit(${exitCode})`;
+	return { name: 'ProcessExit', value: String(exitCode), traceback };
 }
 
 // --- what the changed source calls (transform.cjs) -------------------------------------------------------

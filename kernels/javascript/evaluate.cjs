@@ -5,7 +5,7 @@
 const inspector = require('node:inspector');
 const vm = require('node:vm');
 const { HELPER } = require('./transform.cjs');
-const { Interrupted } = require('./errors.cjs');
+const { takePending } = require('./sigint.cjs');
 
 const GROUP = 'cell';
 
@@ -34,29 +34,34 @@ const interruptible = new vm.Script(`${HELPER}.hooks.run()`, { filename: 'kernel
 function realValue(remote) {
 	if (remote.objectId === undefined)
 		return 'unserializableValue' in remote ? (0, eval)(remote.unserializableValue) : remote.value;
-	const call = { functionDeclaration: `function () { ${HELPER}.hooks.take(this) }`, objectId: remote.objectId };
+	const functionDeclaration = `function () { 'use strict'; ${HELPER}.hooks.take(this) }`;
 	taken = undefined;
-	session.post('Runtime.callFunctionOn', { ...call, silent: true });
+	session.post('Runtime.callFunctionOn', { functionDeclaration, objectId: remote.objectId, silent: true });
 	session.post('Runtime.releaseObjectGroup', { objectGroup: GROUP });
 	return taken;
 }
 
-// done(null) or done({ thrown, details }), when the code and everything it awaits is over. After an
-// interruption it may be called never, or late.
+// done(null), or done({ thrown, details }) or done({ isStopped: true }), when the code and everything it awaits is
+// over. After a stop it may be called never, or late.
 function evaluate(code, done) {
+	const stopped = { isStopped: true };
 	const request = { expression: code, replMode: true, objectGroup: GROUP, silent: true };
-	toRun = () => session.post('Runtime.evaluate', request, (error, answer) => {
+	const settle = (error, answer) => {
 		if (error)
-			done({ thrown: new Interrupted(), details: null });
+			done(stopped);
 		else if (answer.exceptionDetails)
 			done({ thrown: realValue(answer.exceptionDetails.exception), details: answer.exceptionDetails });
 		else
 			done(null);
-	});
+	};
+	// Under the watch for SIGINT there is no moment between looking back and listening.
+	toRun = () => (takePending() ? done(stopped) : session.post('Runtime.evaluate', request, settle));
 	try {
 		interruptible.runInThisContext({ breakOnSigint: true });
 	} catch (error) {
-		done({ thrown: error?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED' ? new Interrupted() : error, details: null });
+		if (error?.code !== 'ERR_SCRIPT_EXECUTION_INTERRUPTED')
+			throw error;
+		done(stopped);
 	}
 }
 

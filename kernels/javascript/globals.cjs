@@ -25,9 +25,16 @@ function makeDisplay(isRunning) {
 	return show;
 }
 
+// Node's list of immediates is broken when one of several was terminated: then it fails in every turn of the
+// event loop from now on.
+const isNodeBroken = (trace) => /^[^\n]*\n\s+at process\.processImmediate \(node:/.test(trace);
+
 function report(prefix, thrown) {
+	const trace = errors.trace(thrown);
+	if (isNodeBroken(trace))
+		channel.die();
 	if (!(thrown instanceof errors.Interrupted))
-		process.stderr.write(`${prefix}${errors.trace(thrown)}\n`);
+		process.stderr.write(`${prefix}${trace}\n`);
 }
 
 // They are told and change nothing, unless cells listen for them.

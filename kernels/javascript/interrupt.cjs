@@ -6,19 +6,30 @@
 'use strict';
 
 const path = require('node:path');
+const { setTimeout, clearTimeout } = require('node:timers');
 const { Worker } = require('node:worker_threads');
-const { startSigintWatchdog, stopSigintWatchdog, watchdogHasPendingSigint } = require('./sigint.cjs');
+const sigint = require('./sigint.cjs');
+const { ARMED, ASKED, LISTENING, TERMINATING, WORDS } = require('./watched.cjs');
 
-// The words of the memory shared with the watcher.
-const ASKED = 1;
-const CELL = 2;
-const WORDS = 3;
-const NOTHING = 0;
+// How long to wait for the watcher to stop listening to the cell before. It takes microseconds.
+const LEAVE_MS = 1;
+const LEAVE_TRIES = 50;
 
-const shared = new Int32Array(new SharedArrayBuffer(WORDS * 4));
+// After a termination: how often to look whether it is over, at most and at least. One may come late and hit
+// whatever runs then, so something of no importance runs a few times.
+const QUIET_MS = 5;
+const QUIET_LOOKS = 40;
+const QUIET_ENOUGH = 3;
+
+const shared = new Int32Array(new SharedArrayBuffer(WORDS * Int32Array.BYTES_PER_ELEMENT));
 
 let watcher = null;
 let interrupted = null;
+
+function set(word, value) {
+	Atomics.store(shared, word, value);
+	Atomics.notify(shared, word);
+}
 
 // Cells that listen for SIGINT would take it away from us, and give it back as the signal that kills.
 // Their listeners are kept, but not attached to the signal.
@@ -34,40 +45,64 @@ function shieldSigint() {
 	}
 }
 
-// callback(number) is called when the cell of that number is interrupted while it awaits, or with 0 when
-// no cell was running. Node's handler for SIGINT between cells would be the one that ends the process:
-// holding its watch for as long as the kernel lives means that there is no moment without it.
+// callback(number) is called when the cell of that number is interrupted while it awaits. Node's handler for
+// SIGINT between cells would be the one that ends the process, so one watch is held from here on.
 function install(callback) {
 	interrupted = callback;
-	startSigintWatchdog();
+	sigint.hold();
 	shieldSigint();
 }
 
-// Which cell a signal from now on is meant for; 0 for none. One that came before is forgotten.
-function setCell(number) {
-	startSigintWatchdog();
-	stopSigintWatchdog();
-	Atomics.store(shared, CELL, number);
+// Forgets every signal that came before the cell.
+function begin() {
+	for (let i = 0; Atomics.load(shared, LISTENING) === 1 && i < LEAVE_TRIES; i++)
+		Atomics.wait(shared, LISTENING, 1, LEAVE_MS);
+	sigint.settle();
+	sigint.takePending();
 }
 
-// Whether a signal has come that nobody was there to hear.
-const isPending = () => watchdogHasPendingSigint();
+const onMessage = ({ cell }) => interrupted(cell);
 
-function onMessage({ cell }) {
-	Atomics.store(shared, ASKED, NOTHING);
-	Atomics.notify(shared, ASKED);
-	interrupted(cell);
+// The cell is about to await something.
+function arm(cell) {
+	if (watcher === null) {
+		const options = { workerData: shared, env: {}, execArgv: ['--expose-internals'] };
+		watcher = new Worker(path.join(__dirname, 'watcher.cjs'), options);
+		watcher.on('message', onMessage);
+		watcher.on('error', () => {
+			watcher = null;
+		});
+		watcher.unref();
+	}
+	set(ARMED, cell);
 }
 
-function watch() {
-	if (watcher !== null)
+// The cell is over: from now on nothing interrupts it, and nothing that interrupted it can hit what comes after
+// act(). While the watcher is at work this code may itself be terminated, so what completes it is set up
+// before the watcher is told to stop.
+function release(cell, act) {
+	if (Atomics.load(shared, ASKED) === 0) {
+		set(ARMED, 0);
+		act();
 		return;
-	watcher = new Worker(path.join(__dirname, 'watcher.cjs'), { workerData: shared, env: {} });
-	watcher.on('message', onMessage);
-	watcher.on('error', () => {
-		watcher = null;
-	});
-	watcher.unref();
+	}
+	const timers = whenQuiet(cell, act);
+	set(ARMED, 0);
+	set(ASKED, 0);
+	if (Atomics.load(shared, TERMINATING) !== cell) {
+		timers.forEach(clearTimeout);
+		act();
+	}
 }
 
-module.exports = { install, setCell, isPending, watch };
+// Many timers, since each may be the one that is terminated. act() must bear to be called again.
+function whenQuiet(cell, act) {
+	let quiet = 0;
+	const look = () => {
+		if (Atomics.load(shared, TERMINATING) !== cell && ++quiet >= QUIET_ENOUGH)
+			act();
+	};
+	return Array.from({ length: QUIET_LOOKS }, (_, i) => setTimeout(look, (i + 1) * QUIET_MS));
+}
+
+module.exports = { install, begin, arm, release };

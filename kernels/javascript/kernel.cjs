@@ -16,6 +16,7 @@ const cell = require('./cell.cjs');
 const channel = require('./channel.cjs');
 const { evaluate } = require('./evaluate.cjs');
 const globals = require('./globals.cjs');
+const { later } = require('./later.cjs');
 const modules = require('./modules.cjs');
 const output = require('./output.cjs');
 const stack = require('./stack.cjs');
@@ -48,7 +49,7 @@ function receive(word, bytes) {
 
 // From the event loop, with nothing of ours on the stack that the end of a cell could take down.
 function startSoon() {
-	setImmediate(() => {
+	later(() => {
 		if (!cell.isRunning() && waiting.length > 0)
 			cell.start(waiting.shift());
 	});

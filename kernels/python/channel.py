@@ -4,6 +4,8 @@ import _thread
 import fcntl
 import os
 import re
+import termios
+import time
 
 from glovebox_kernel import interrupt
 
@@ -12,6 +14,7 @@ HEADER_MAX = 25  # 15 letters, a space, 8 digits, a newline
 READ_SIZE = 65536
 # Cells that close "every" descriptor start at 3 and rarely come so far. Lower ones do where few are allowed.
 HIGH_FDS = (900, 200, 60, 10)
+SETTLE_TRIES, SETTLE_PAUSE = 500, 0.0001  # seconds
 
 
 class Closed(Exception):
@@ -54,6 +57,7 @@ class Channel:
         self._buffer = bytearray()
         self._cell = Cell()
         self._lock = _thread.allocate_lock()
+        self._is_unread = False
 
     def abandon(self):
         """In a child that a cell forked: it has no part in the conversation."""
@@ -63,6 +67,7 @@ class Channel:
             except OSError:
                 pass
         self._requests = self._events = -1
+        self._is_unread = False
         self._lock = _thread.allocate_lock()  # whoever held it is not here
 
     def _more(self):
@@ -127,5 +132,21 @@ class Channel:
                 except BaseException as error:  # pylint: disable=broad-except
                     problem = error
                 data = data[sum(written):]
+        self._is_unread = word == b"result"
         if problem is not None:
             raise problem
+
+    def settle(self):
+        """Waits until the last result has been read, so that what is printed now does not overtake it. Not for
+        long: nobody reads while the cell's client does not."""
+        if not self._is_unread:
+            return
+        self._is_unread = False
+        for _ in range(SETTLE_TRIES):
+            try:
+                waiting = fcntl.ioctl(self._events, termios.FIONREAD, bytes(4))
+            except OSError:
+                return  # closed by the cell
+            if waiting == bytes(4):
+                return
+            time.sleep(SETTLE_PAUSE)

@@ -26,7 +26,8 @@ def _converter(axis):
 
 
 def _is_date(axis):
-    return isinstance(_converter(axis), (dates.DateConverter, dates._SwitchableDateConverter))  # pylint: disable=protected-access
+    kinds = (dates.DateConverter, dates._SwitchableDateConverter)  # pylint: disable=protected-access
+    return isinstance(_converter(axis), kinds)
 
 
 def _categories(axis):
@@ -45,15 +46,15 @@ def _scale(axis, ticks, labels):
     return "categorical" if _categories(axis) or is_named else "linear"
 
 
-def axis(one, name):
+def scale_of(axis, name):
     """Ticks, their labels and the scale; `name` is x or y."""
-    places = one.get_ticklocs()
-    labels = [label.get_text() for label in one.get_ticklabels()]
-    if _is_date(one):
+    places = axis.get_ticklocs()
+    labels = [label.get_text() for label in axis.get_ticklabels()]
+    if _is_date(axis):
         ticks = [dates.num2date(place).isoformat() for place in places]
     else:
         ticks = [float(place) for place in places]
-    return {name + "_ticks": ticks, name + "_tick_labels": labels, name + "_scale": _scale(one, ticks, labels)}
+    return {name + "_ticks": ticks, name + "_tick_labels": labels, name + "_scale": _scale(axis, ticks, labels)}
 
 
 # --- points ---------------------------------------------------------------------------------------------
@@ -78,12 +79,12 @@ def _coordinate(value):
     return number if number - number == 0 else None
 
 
-def _column(values, one):
+def _column(values, axis):
     """The coordinates of one axis. Numbers mean dates or categories on an axis of those."""
     values = [_coordinate(value) for value in values]
-    if _is_date(one):
+    if _is_date(axis):
         return [_date_of(value) if isinstance(value, float) else value for value in values]
-    names = _categories(one)
+    names = _categories(axis)
     return [names.get(value, value) for value in values] if names else values
 
 

@@ -41,8 +41,8 @@ def _chart(axes):
     chart = {"type": kind, "title": axes.get_title() or None}
     if kind in ("line", "scatter"):
         chart.update(_labels(axes))
-        chart.update(chart_points.axis(axes.xaxis, "x"))
-        chart.update(chart_points.axis(axes.yaxis, "y"))
+        chart.update(chart_points.scale_of(axes.xaxis, "x"))
+        chart.update(chart_points.scale_of(axes.yaxis, "y"))
         chart["elements"] = (chart_points.lines if kind == "line" else chart_points.scatters)(axes, artists)
     elif kind == "bar":
         chart.update(_labels(axes, chart_bars.is_horizontal(axes)))

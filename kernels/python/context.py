@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 
-from glovebox_kernel import errors, hooks, interrupt, render, results, search_path, streams
+from glovebox_kernel import errors, hooks, interrupt, results, search_path, streams
 from glovebox_kernel.channel import Channel, Closed
 
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -16,14 +16,14 @@ _engine = None
 
 
 def _make_engine():
-    """IPython's shell, or plain Python where IPython is not installed."""
+    """IPython's shell, or plain Python where IPython is not installed or is not one that we know."""
     # pylint: disable=import-outside-toplevel
     try:
         from glovebox_kernel import shell
-    except ImportError:
+        return shell.Engine()
+    except Exception:  # pylint: disable=broad-except
         from glovebox_kernel import plain
         return plain.Engine()
-    return shell.Engine()
 
 
 def _import_quietly(name):
@@ -65,9 +65,9 @@ def after_fork(environ):
     if environ is not None:
         os.environ.clear()
         os.environ.update(environ)
-    for module, reseed in (("random", "seed"), ("numpy.random", "seed")):
+    for module in ("random", "numpy.random", "torch"):
         if module in sys.modules:
-            getattr(sys.modules[module], reseed)()
+            sys.modules[module].seed()  # from the system's entropy
     if "tempfile" in sys.modules:
         sys.modules["tempfile"]._name_sequence = None  # pylint: disable=protected-access
     for name in ("get_configdir", "get_cachedir"):  # remembered for the zygote's home
@@ -77,6 +77,8 @@ def after_fork(environ):
 
 
 class Context:
+    """What is between the channel and the engine."""
+
     def __init__(self, channel, engine):
         self.channel = channel
         self.engine = engine
@@ -129,15 +131,16 @@ class Context:
             except OSError as problem:
                 error = (type(problem).__name__, str(problem), f"The working directory: {problem}")
         search_path.install()
+        hooks.heed_variables()
         return error
 
     def _run_code(self, text):
         """Runs in the hands of the cell. Returns its error, or None."""
         try:
             return self.engine.run(text)
+        except Closed:
+            raise
         except BaseException as problem:  # pylint: disable=broad-except
-            if isinstance(problem, Closed):
-                raise
             return errors.describe(problem)
 
     def _run(self, cell, code):
@@ -149,18 +152,13 @@ class Context:
         self.channel.send(b"count", b"%d" % self.engine.number)
         before = _set_variables(cell.env)
         try:
-            return self._run_code(text)
+            error = self._run_code(text)
+            if os.getpid() != self.pid:
+                _leave_child(error)
+            return error
         finally:
-            self._leave_child()
             interrupt.install()
             _restore_variables(before)
-
-    def _leave_child(self):
-        """A process that the cell forked came to the end of the cell: it is not the kernel."""
-        if os.getpid() != self.pid:
-            problem = sys.exc_info()[1]
-            streams.flush()
-            os._exit(0 if problem is None else 1)  # pylint: disable=protected-access
 
     def _perform(self, cell):
         """Prepares and runs. Returns the error, or None."""
@@ -196,6 +194,14 @@ class Context:
                 return
             except Exception:  # pylint: disable=broad-except
                 continue  # of a signal handler that a cell left behind
+
+
+def _leave_child(error):
+    """A process that the cell forked came to the end of the cell: it is not the kernel."""
+    if error is not None:
+        print(error[2], file=sys.__stderr__)
+    streams.flush()
+    os._exit(0 if error is None else 1)  # pylint: disable=protected-access
 
 
 def _surely(function, *args):
@@ -234,12 +240,14 @@ def _restore_variables(before):
 
 
 def serve(requests_fd, events_fd):
+    sys.argv[:] = [""]
     interrupt.install()
     _engine.touch()
     channel = Channel(requests_fd, events_fd)
+    streams.settle_with(channel.settle)
+    os.register_at_fork(before=streams.settle)
     os.register_at_fork(before=streams.flush, after_in_child=channel.abandon)
     context = Context(channel, _engine)
-    render.publish_with(context.publish)
     _engine.publish_with(context.publish)
     status = 1
     try:

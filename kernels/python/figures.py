@@ -41,7 +41,7 @@ def show(*_args, **_kwargs):
             render.publish(bundle(manager.canvas.figure))
     finally:
         if managers and figure_options.close_figures:
-            matplotlib.pyplot.close("all")
+            _pyplot().close("all")
 
 
 def flush():
@@ -50,9 +50,14 @@ def flush():
         show()
 
 
+def _pyplot():
+    """It loads us, so we cannot load it before."""
+    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+    return pyplot
+
+
 def activate():
-    import matplotlib.pyplot  # pylint: disable=import-outside-toplevel
-    matplotlib.pyplot.switch_backend(BACKEND)
+    _pyplot().switch_backend(BACKEND)
 
 
 def _picture(figure):
@@ -80,13 +85,13 @@ def bundle(figure):
 def warm_up():
     """Fonts are looked up and glyphs loaded once, before any fork."""
     activate()
-    figure = matplotlib.pyplot.figure()
+    figure = _pyplot().figure()
     axes = figure.add_subplot()
     axes.plot([1, 2], label="a")
     axes.set_title("b")
     axes.legend()
     bundle(figure)
-    matplotlib.pyplot.close("all")
+    _pyplot().close("all")
     _close_fonts()
 
 

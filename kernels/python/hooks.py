@@ -4,6 +4,7 @@ nothing, one that is not installed is not missed."""
 import importlib.util
 import os
 import sys
+import time
 
 from glovebox_kernel import streams
 
@@ -16,6 +17,7 @@ def _flush_before(owner, name):
 
     def flushing(*args, **kwargs):
         streams.flush()
+        streams.settle()
         return original(*args, **kwargs)
 
     flushing.__name__, flushing.__doc__ = name, original.__doc__
@@ -30,6 +32,18 @@ def _matplotlib(module):
     """Figures are shown as results, unless the cell or its environment has chosen something else."""
     if not os.environ.get("MPLBACKEND"):
         module.rcParams["backend"] = FIGURES
+
+
+def heed_variables():
+    """Of the sandbox, which come when packages are perhaps loaded already."""
+    if os.environ.get("TZ"):
+        time.tzset()
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and os.environ.get("MPLBACKEND"):
+        try:
+            pyplot.switch_backend(os.environ["MPLBACKEND"])
+        except Exception:  # pylint: disable=broad-except
+            pass  # there is none of this name
 
 
 def _pillow(module):

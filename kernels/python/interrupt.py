@@ -5,9 +5,11 @@ The handler looks where it came in, from the innermost function outwards. If it 
 a cell, it raises. If it meets one of ours or IPython's first, raising would lose an event, leave a lock taken
 or end the kernel: it is remembered, and counts when the cell begins or goes on. So there is no moment at which
 a flag is already, or not yet, what it should be."""
+import _thread
 import signal
 
 _pending = False
+_main_thread = None
 _verdicts = {}
 
 
@@ -37,6 +39,8 @@ def _handle(_signal, frame):
 
 def install():
     """Also after each cell, which may have had its own idea of SIGINT."""
+    global _main_thread  # pylint: disable=global-statement
+    _main_thread = _thread.get_ident()
     if signal.getsignal(signal.SIGINT) is not _handle:
         signal.signal(signal.SIGINT, _handle)
 
@@ -48,8 +52,8 @@ def forget():
 
 
 def check():
-    """Raises what was remembered, where the code of a cell begins or goes on."""
+    """Raises what was remembered, where the code of a cell begins or goes on; not in a thread of its own."""
     global _pending  # pylint: disable=global-statement
-    if _pending:
+    if _pending and _thread.get_ident() == _main_thread:
         _pending = False
         raise KeyboardInterrupt

@@ -34,7 +34,8 @@ def install(image_class):
 
     def save(self, fp, format=None, **params):  # pylint: disable=redefined-builtin
         original(self, fp, format, **params)
-        if isinstance(fp, (str, os.PathLike)) and not _is_matplotlib(sys._getframe(1)):  # pylint: disable=protected-access
+        caller = sys._getframe(1)  # pylint: disable=protected-access
+        if isinstance(fp, (str, os.PathLike)) and not _is_matplotlib(caller):
             render.publish(bundle(self))
 
     def show(self, *_args, **_kwargs):

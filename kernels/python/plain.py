@@ -17,7 +17,7 @@ import types
 from glovebox_kernel import errors, figure_options, interrupt, no_input, render
 
 IPYTHON_LINE = re.compile(r"^\s*(%%?[A-Za-z_]|!|\?)|\?\s*$|=\s*[!%]", re.MULTILINE)
-NO_IPYTHON = "this is IPython's syntax, and IPython is not installed in this sandbox's template"
+NO_IPYTHON = "this is IPython's syntax, and IPython is not installed, or does not work, in this sandbox's template"
 FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
     FUTURE_FLAGS |= getattr(__future__, _name).compiler_flag
@@ -72,8 +72,6 @@ def _exit(*code):
 class Engine:
     """Runs cells in the namespace of a module __main__."""
 
-    name = "Python"
-
     def __init__(self):
         no_input.install()
         self.number = 1
@@ -93,6 +91,7 @@ class Engine:
 
     def publish_with(self, function):
         self.publish = function
+        render.publish_with(function)
 
     def skip(self):
         self.number += 1

@@ -10,12 +10,16 @@ import sys
 def install():
     given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = [""] + given
-    refresh()
+    _add_user_packages()
 
 
 def refresh():
-    """After something was perhaps installed: the user's directory may exist only now."""
+    """After a program ran, which has perhaps installed something."""
     importlib.invalidate_caches()
+    _add_user_packages()
+
+
+def _add_user_packages():
     if os.environ.get("PYTHONNOUSERSITE"):
         return
     home = os.path.expanduser("~")

@@ -8,86 +8,16 @@ import warnings
 
 import IPython
 from IPython.core import interactiveshell, page
-from IPython.core.displayhook import DisplayHook
-from IPython.core.displaypub import DisplayPublisher
-from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from traitlets import Unicode
 from traitlets.config import Config
 
 from glovebox_kernel import errors, figure_options, inline, interrupt, no_input, render, search_path, streams
+from glovebox_kernel.shell_display import Formatter, Hook, Publisher
 
-# Types that look the same in every format but text, so that one formatter is asked and not eleven.
-SIMPLE = frozenset((bool, int, float, complex, str, bytes, type(None)))
-WARM_UP = ("1 + 1", "'a'", "[1]", "print(end='')", "def f():\n    return 1 / 0\n\nf()", "(", "import asyncio", "%pwd", "{}")
+WARM_UP = ("1 + 1", "'a'", "[1]", "print(end='')", "def f():\n    return 1 / 0\n\nf()", "(", "import asyncio", "%pwd")
 TOUCH = ("print(end='')", "1 + 1")
-
-
-class Formatter(DisplayFormatter):
-    """Adds our representations. An object that cannot be formatted does not end its cell."""
-
-    def format(self, obj, include=None, exclude=None):
-        shell = self.parent
-        before, shell.format_problems = shell.format_problems, []
-        try:
-            bundle, metadata = self._format(obj, include, exclude)
-            problems = shell.format_problems
-        finally:
-            shell.format_problems = before
-        shell.tell_format_problems(problems, bool(bundle))
-        return bundle, metadata
-
-    def _is_simple(self, obj):
-        kind = type(obj)
-        return kind in SIMPLE and not any(kind in formatter.type_printers for name, formatter in self.formatters.items()
-                                          if name != "text/plain")
-
-    def _format(self, obj, include, exclude):
-        if include or exclude:
-            return super().format(obj, include=include, exclude=exclude)
-        if self._is_simple(obj):
-            return {"text/plain": self.formatters["text/plain"](obj)}, {}
-        bundle = render.whole(obj)
-        if bundle is not None:
-            return bundle, {}
-        bundle, metadata = super().format(obj)
-        if bundle:
-            render.enrich(obj, bundle)
-        return bundle, metadata
-
-
-class Hook(DisplayHook):
-    """The value of a cell's last expression."""
-
-    def write_output_prompt(self):
-        pass
-
-    def write_format_data(self, format_dict, md_dict=None):
-        self.shell.publish(format_dict, True)
-
-    def log_output(self, format_dict):
-        """Out has the values; their texts are kept for a history file that there is not."""
-
-    def finish_displayhook(self):
-        pass
-
-    def cull_cache(self):
-        """The oldest values of Out go when there are many. Nobody needs to be warned."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            super().cull_cache()
-
-
-class Publisher(DisplayPublisher):
-    """display(). An update of something displayed before is not shown again, as E2B has it."""
-
-    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **_):  # pylint: disable=arguments-differ
-        if not update:
-            self.shell.publish(dict(data), False)
-
-    def clear_output(self, wait=False):
-        """What was sent was sent."""
 
 
 class Profile(ProfileDir):
@@ -176,10 +106,17 @@ class Shell(InteractiveShell):
     def ask_exit(self):
         raise SystemExit
 
-    # --- interrupts: below run_code() is the cell, around it are histories with locks ------------------
+    # --- running. Below run_code() is the cell, which can be interrupted; around it are locks ----------
 
     interrupt.raises_in(InteractiveShell.run_code)
     interrupt.waits_in(InteractiveShell.run_cell_async)
+
+    def should_run_async(self, raw_cell, *, transformed_cell=None, **kwargs):  # pylint: disable=arguments-differ
+        """Saves compiling a cell twice."""
+        cell = raw_cell if transformed_cell is None else transformed_cell
+        if "await" not in cell and "async" not in cell:
+            return False
+        return super().should_run_async(raw_cell, transformed_cell=transformed_cell, **kwargs)
 
     async def run_code(self, code_obj, result=None, **kwargs):  # pylint: disable=arguments-differ
         interrupt.check()
@@ -238,6 +175,13 @@ def _event_loop():
     return _loop
 
 
+def _close_devnull():
+    """IPython keeps a file open that nothing here writes to, and no descriptor may go over into a sandbox."""
+    devnull = getattr(sys.modules.get("IPython.utils.io"), "devnull", None)
+    if devnull is not None:
+        devnull.close()
+
+
 def _config():
     config = Config()
     config.HistoryManager.enabled = False
@@ -249,14 +193,13 @@ def _config():
 class Engine:
     """Runs cells in IPython's shell."""
 
-    name = "IPython"
-
     def __init__(self):
         no_input.install()
         self.initial = {}
         interactiveshell.PickleShareDB = lambda _path: {}  # %store is kept as long as the context is
         self.shell = Shell.instance(config=_config(), displayhook_class=Hook, display_pub_class=Publisher)
         self.shell.loop_runner = _run_async
+        _close_devnull()
         inline.register(self.shell)
         # SystemExit is reported as the cell's error; IPython's advice about Ctrl-D helps nobody here.
         warnings.filterwarnings("ignore", message="To exit: use")
@@ -275,6 +218,7 @@ class Engine:
     def publish_with(self, function):
         """Results go there: a function that takes a bundle and whether it is the main result."""
         self.shell.publish = function
+        render.publish_with(lambda bundle: self.shell.display_pub.publish(bundle))  # which %%capture replaces
 
     def run(self, code):
         """Runs a cell and returns its error as (name, value, traceback), or None."""

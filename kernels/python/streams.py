@@ -5,7 +5,10 @@ import sys
 from time import monotonic
 
 BUFFER_SIZE = 8192
+IO_LINE_BUFFERED = 1  # _IOLBF of <stdio.h>
 PATIENCE = 0.05  # seconds that the beginning of a line may wait, if more is written after it
+
+_settle = None
 
 
 class Stream(io.TextIOWrapper):
@@ -21,6 +24,7 @@ class Stream(io.TextIOWrapper):
         self._waits_since = None
 
     def write(self, text):
+        settle()
         count = super().write(text)
         if "\n" in text or "\r" in text:
             self._waits_since = None
@@ -37,6 +41,17 @@ class Stream(io.TextIOWrapper):
     def close(self):
         """A cell that closes sys.stdout does not mean that of the cells to come."""
         self.flush()
+
+
+def settle():
+    """What is written from now on comes after the results that were sent before: see Channel.settle()."""
+    if _settle is not None:
+        _settle()
+
+
+def settle_with(function):
+    global _settle  # pylint: disable=global-statement
+    _settle = function
 
 
 def _flush(stream):
@@ -56,6 +71,17 @@ def flush():
         _flush(sys.__stderr__)
 
 
+def _set_libc():
+    """What extensions in C print comes at each end of a line too, and not when the process ends."""
+    try:
+        import ctypes  # pylint: disable=import-outside-toplevel
+        libc = ctypes.CDLL(None)
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, IO_LINE_BUFFERED, ctypes.c_size_t(0))
+    except (ImportError, OSError, ValueError, AttributeError):
+        pass  # a Python without ctypes, or a C library that is another
+
+
 def install():
     sys.stdout = sys.__stdout__ = Stream(1, "<stdout>")
     sys.stderr = sys.__stderr__ = Stream(2, "<stderr>")
+    _set_libc()

@@ -3,9 +3,10 @@
 
     python3 -I zygote.py [PACKAGE...]
 
-The warden starts it, alone in namespaces of its own, as a user of no power. It loads the kernel and the packages and
-then stands in zygote.so, which waits for the warden's orders and comes back only in a forked child that is already an
-ordinary process of some sandbox: there the kernel serves. Nothing of a sandbox is ever read or run in the zygote itself."""
+The warden starts it, alone in namespaces of its own, as a user of no power. It loads the kernel and the packages
+and then stands in zygote.so, which waits for the warden's orders and comes back only in a forked child that is
+already an ordinary process of some sandbox: there the kernel serves. Nothing of a sandbox is ever read or run in
+the zygote itself."""
 import ctypes
 import gc
 import importlib.util
@@ -72,8 +73,9 @@ def tell_descriptors():
     os.close(directory)
 
 
-def reseed_openssl():
-    """It tells a child from its parent by the pid, which in another pid namespace may be the same."""
+def stir_openssl():
+    """Its random numbers tell a child from its parent by the pid, which in another pid namespace may be the same. The
+    first call sets the library up, which takes milliseconds and megabytes: that is for the zygote."""
     ssl = sys.modules.get("_ssl")
     if ssl is not None:
         ssl.RAND_add(os.urandom(32), 32.0)
@@ -81,7 +83,7 @@ def reseed_openssl():
 
 def become_context(kernel):
     ctypes.pythonapi.PyOS_AfterFork_Child()
-    reseed_openssl()
+    stir_openssl()
     sys.argv[:] = [os.path.join(HERE, "kernel.py")]
     kernel.after_fork(ENVIRONMENT)
     kernel.serve(REQUESTS_FD, EVENTS_FD)
@@ -94,6 +96,7 @@ def main():
     except Exception as problem:  # pylint: disable=broad-except
         cannot(f"{type(problem).__name__}: {problem}")
     release_descriptors()
+    stir_openssl()
     tell_descriptors()
     gc.freeze()
     library.zygote_compact(PROC_FD)

@@ -142,7 +142,7 @@ go_to <- function(directory) {
 		setwd(directory)
 		TRUE
 	}, error = function(e) {
-		say_error("ChangeDirectory", directory, paste("cannot go to the directory", directory))
+		say_error("ChangeDirectory", paste("cannot go to the directory", directory), message_of(e))
 		FALSE
 	})
 }
@@ -153,7 +153,7 @@ serve <- function() {
 	state$count <- 0L
 	state$first <- TRUE
 	state$compiling <- set_compiling(0L)
-	state$attached <- attach(list(quit = quit_cell, q = quit_cell), name = "glovebox")
+	state$attached <- attach(list(quit = quit_cell, q = quit_cell), name = "glovebox", warn.conflicts = FALSE)
 	plots_begin()
 	say("ready", as.character(Sys.getpid()))
 	repeat {

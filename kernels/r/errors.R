@@ -4,10 +4,11 @@
 
 WARNINGS_SHOWN <- 50L
 CALLS_SHOWN <- 40L
+ERROR_CHARACTERS_MAX <- 1000000L
 CELL_CALL <- quote(eval(expression, globalenv())) # as it stands in cells.R
 
 say_error <- function(name, value, traceback) {
-	text <- json_strings(c(name, value, traceback))
+	text <- json_strings(substr(as_utf8(c(name, value, traceback)), 1, ERROR_CHARACTERS_MAX))
 	say("error", json_object(list(name = text[1], value = text[2], traceback = text[3])))
 }
 

@@ -6,12 +6,18 @@
 static struct helper {
 	pid_t pid; /* 0: free */
 	enum helper_kind kind;
-} helpers[HELPER_FILES_MAX + HELPER_SUDO_MAX];
+} helpers[HELPER_FILES_MAX + HELPER_SUDO_MAX + HELPER_SPILL_MAX];
 static size_t n_of_kind[_HELPER_MAX];
 
 static size_t most(enum helper_kind kind)
 {
-	return kind == HELPER_FILES ? HELPER_FILES_MAX : HELPER_SUDO_MAX;
+	static const size_t bounds[_HELPER_MAX] = {
+		[HELPER_FILES] = HELPER_FILES_MAX,
+		[HELPER_SUDO] = HELPER_SUDO_MAX,
+		[HELPER_SPILL] = HELPER_SPILL_MAX,
+	};
+
+	return bounds[kind];
 }
 
 pid_t helper_fork(enum helper_kind kind)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forked children that do one thing by themselves: a file operation, a sudo. Bounded, or a flood of
+/* Forked children that do one thing by themselves: a file operation, a sudo, a spill. Bounded, or a flood of
  * requests would be a flood of processes. */
 #pragma once
 
@@ -7,10 +7,11 @@
 
 #include <sys/types.h>
 
-enum helper_kind { HELPER_FILES, HELPER_SUDO, _HELPER_MAX };
+enum helper_kind { HELPER_FILES, HELPER_SUDO, HELPER_SPILL, _HELPER_MAX };
 
 #define HELPER_FILES_MAX 128
 #define HELPER_SUDO_MAX 32
+#define HELPER_SPILL_MAX 32
 
 /* fork(), remembered; -EAGAIN when there are too many of the kind. */
 _must_check_ pid_t helper_fork(enum helper_kind kind);

@@ -6,8 +6,6 @@
 #include "base/clock.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #define LOAD_US 60000000 /* how long a kernel may take to be ready */
@@ -188,11 +186,9 @@ static void kernel_finish(struct kernel *k)
 {
 	if (k->state == KERNEL_STARTING)
 		kernel_read_status(k);
-	if (k->state != KERNEL_ENDED) {
-		kernel_check_deadlines(k);
-		if (!k->alive)
-			kernel_gone(k);
-	}
+	kernel_check_deadlines(k);
+	if (!k->alive && k->state != KERNEL_ENDED)
+		kernel_gone(k);
 	/* What a cell leaves undone is for the next round, when the others had theirs. */
 	kernel_feed(k);
 	kernel_pump(k);

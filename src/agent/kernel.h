@@ -92,7 +92,8 @@ enum kernel_state {
 struct kernel_stream {
 	int fd;
 	bool readable;
-	size_t owed; /* bytes that were written before the event in hand */
+	size_t owed;   /* bytes that were written before the event in hand */
+	size_t before; /* bytes that were in it when the events in hand were read */
 };
 
 #define KERNEL_EVENTS_SIZE 16384
@@ -104,9 +105,10 @@ struct kernel {
 	pid_t pid;      /* 0: adopted, and not ready yet */
 	bool child;     /* ours to reap */
 	bool alive;
-	bool broken; /* it broke the protocol: it is not listened to any more */
-	bool killed; /* by us */
-	bool more;   /* its turn was over before its work */
+	uint64_t start; /* adopted: when it was started, so that nobody else is taken for it */
+	bool broken;    /* it broke the protocol: it is not listened to any more */
+	bool killed;    /* by us */
+	bool more;      /* its turn was over before its work */
 	struct wire_exit exit;
 	int starter;            /* KERNEL's socket, until ready */
 	struct wire_failed why; /* it will not be */
@@ -209,7 +211,7 @@ void kernel_request_free(struct kernel *k);
 void kernel_pump(struct kernel *k);
 void kernel_pump_watch(struct kernel *k);
 void kernel_say(struct kernel *k, enum wire_type type, const void *data, size_t len);
-void kernel_say2(struct kernel *k, int *fd, enum wire_type type, const void *data, size_t len);
+void kernel_say_to(struct kernel *k, int *fd, enum wire_type type, const void *data, size_t len);
 void kernel_wait_drop(struct kernel *k);
 
 /* --- kernel_signal.c ---------------------------------------------------------------------------- */
@@ -225,6 +227,7 @@ void kernel_watch_deadlines(const struct kernel *k);
 /* --- kernel_proc.c: what the system knows of a process, whoever may see it ---------------------- */
 struct kernel_proc {
 	char state;
+	uint64_t start; /* when it was started */
 	pid_t session;
 	uint64_t reaped_us; /* CPU time of the children it has reaped */
 	uint64_t rss;
@@ -235,6 +238,7 @@ struct kernel_proc_status {
 	uint64_t peak; /* of rss */
 };
 
+bool kernel_lives(const struct kernel *k);
 _must_check_ int kernel_proc_stat(pid_t pid, struct kernel_proc *ret);
 _must_check_ int kernel_proc_status(pid_t pid, struct kernel_proc_status *ret);
 

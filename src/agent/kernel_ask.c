@@ -59,8 +59,8 @@ static const struct kernel *next_after(uint64_t order)
 	for (size_t i = 0; i < KERNEL_SLOTS; i++) {
 		const struct kernel *k = kernel_at(i);
 
-		if (k->state != KERNEL_FREE && k->state != KERNEL_ENDED && k->order > order &&
-		    (!next || k->order < next->order))
+		if (k->state != KERNEL_FREE && k->state != KERNEL_ENDED && k->context.name[0] &&
+		    k->order > order && (!next || k->order < next->order))
 			next = k;
 	}
 	return next;

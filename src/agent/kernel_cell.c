@@ -87,6 +87,8 @@ void cell_hung_up(struct cell *c)
 	if (k->wait_fd == &c->sock)
 		kernel_wait_drop(k);
 	fd_closep(&c->sock);
+	for (unsigned i = 0; i < CELL_STREAMS; i++)
+		spill_lose(c, i);
 	kernel_interrupt(k, WIRE_CELL_INTERRUPTED, KERNEL_PATIENCE_US);
 }
 

@@ -5,7 +5,14 @@
 #include <fcntl.h>
 
 /* The fields of /proc/PID/stat, as proc(5) counts them. */
-enum { FIELD_STATE = 3, FIELD_SESSION = 6, FIELD_CUTIME = 16, FIELD_CSTIME = 17, FIELD_RSS = 24 };
+enum {
+	FIELD_STATE = 3,
+	FIELD_SESSION = 6,
+	FIELD_CUTIME = 16,
+	FIELD_CSTIME = 17,
+	FIELD_START = 22,
+	FIELD_RSS = 24,
+};
 
 static int read_file(pid_t pid, const char *name, char *text, size_t size)
 {
@@ -52,12 +59,24 @@ int kernel_proc_stat(pid_t pid, struct kernel_proc *ret)
 	if (!name_end)
 		return -ESRCH;
 	ret->state = *behind(name_end, FIELD_STATE - 2);
+	ret->start = number_at(behind(name_end, FIELD_START - 2));
 	ret->session = (pid_t)number_at(behind(name_end, FIELD_SESSION - 2));
 	ret->reaped_us = (number_at(behind(name_end, FIELD_CUTIME - 2)) +
 			  number_at(behind(name_end, FIELD_CSTIME - 2))) *
 			 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	ret->rss = number_at(behind(name_end, FIELD_RSS - 2)) * (uint64_t)sysconf(_SC_PAGESIZE);
 	return 0;
+}
+
+/* Is it the process that it was when it was ready? Of our own children we know without looking. */
+bool kernel_lives(const struct kernel *k)
+{
+	struct kernel_proc p;
+
+	if (k->child)
+		return k->alive;
+	return kernel_proc_stat(k->pid, &p) == 0 && p.start == k->start && p.state != 'Z' &&
+	       p.state != 'X';
 }
 
 /* A line's first number. The name of the process stands in the first line, which is not looked at. */

@@ -29,7 +29,7 @@ static void say_failed(struct kernel *k, const int *fd)
 }
 
 /* fd is the cell's or one of its spills'; nothing may be waiting already. */
-void kernel_say2(struct kernel *k, int *fd, enum wire_type type, const void *data, size_t len)
+void kernel_say_to(struct kernel *k, int *fd, enum wire_type type, const void *data, size_t len)
 {
 	int r = *fd < 0 ? 0 : wire_send(*fd, type, data, len);
 
@@ -50,7 +50,7 @@ void kernel_say2(struct kernel *k, int *fd, enum wire_type type, const void *dat
 void kernel_say(struct kernel *k, enum wire_type type, const void *data, size_t len)
 {
 	if (k->cell)
-		kernel_say2(k, &k->cell->sock, type, data, len);
+		kernel_say_to(k, &k->cell->sock, type, data, len);
 }
 
 /* False: it still waits. */
@@ -95,7 +95,7 @@ static void pass_on(struct kernel *k, unsigned stream, bool spills, const void *
 	if (!spills)
 		kernel_say(k, stream == CELL_OUT ? WIRE_OUT : WIRE_ERR, data, len);
 	else if (s->state == SPILL_OPEN)
-		kernel_say2(k, &s->sock, WIRE_DATA, data, len);
+		kernel_say_to(k, &s->sock, WIRE_DATA, data, len);
 }
 
 /* Reads what there is, or what is owed. False: its spill has to be there first. */
@@ -143,6 +143,19 @@ static void owe_output(struct kernel *k)
 		k->stream[i].owed = in_pipe(k->stream[i].fd);
 }
 
+/*
+ * A kernel may wait until a result has been read before it prints more, so that what it prints then does not
+ * overtake the result: what counts is what was there before we read. Of several that were read at once the first
+ * has it all.
+ */
+static void owe_before_result(struct kernel *k)
+{
+	for (unsigned i = 0; i < CELL_STREAMS; i++) {
+		k->stream[i].owed = k->stream[i].before;
+		k->stream[i].before = 0;
+	}
+}
+
 /* A message's line has come. */
 static void on_begin(struct kernel *k)
 {
@@ -161,7 +174,10 @@ static void on_begin(struct kernel *k)
 		if (word == KERNEL_WORD_COUNT)
 			return;
 		k->cell->heard = true;
-		owe_output(k);
+		if (word == KERNEL_WORD_RESULT)
+			owe_before_result(k);
+		else
+			owe_output(k);
 		return;
 	}
 	/* What a cell left running in the background belongs to no cell. */
@@ -180,6 +196,8 @@ static void say_event_end(struct kernel *k, enum wire_event_kind kind)
 
 static void on_finish(struct kernel *k)
 {
+	if (!k->cell && k->event.word != KERNEL_WORD_READY)
+		return;
 	switch (k->event.word) {
 	case KERNEL_WORD_READY:
 		kernel_ready(k, k->event.number);
@@ -204,10 +222,15 @@ static void on_finish(struct kernel *k)
 	}
 }
 
+/* No more than was there before the streams were looked at: what came before it is in them. */
 static void read_events(struct kernel *k)
 {
-	ssize_t n = read(k->events_fd, k->bytes, sizeof(k->bytes));
+	size_t most = MIN(in_pipe(k->events_fd), sizeof(k->bytes));
+	ssize_t n;
 
+	for (unsigned i = 0; i < CELL_STREAMS; i++)
+		k->stream[i].before = in_pipe(k->stream[i].fd);
+	n = read(k->events_fd, k->bytes, most ? most : sizeof(k->bytes));
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n < (ssize_t)sizeof(k->bytes))

@@ -11,7 +11,7 @@
 /* It leads a session, and so a group, of its own number. Before it has got that far there is only itself. */
 static void send_signal(const struct kernel *k, int sig)
 {
-	if (k->alive && k->pid > 1 && kill(-k->pid, sig) < 0)
+	if (k->alive && k->pid > 1 && kernel_lives(k) && kill(-k->pid, sig) < 0)
 		(void)kill(k->pid, sig);
 }
 

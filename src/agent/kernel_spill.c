@@ -92,7 +92,7 @@ void spill_open(struct cell *c, unsigned stream)
 	s->state = SPILL_LOST;
 	if (!c->kernel->knows_user || sock_pair(pair) < 0)
 		return;
-	pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : helper_fork(HELPER_FILES);
+	pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : helper_fork(HELPER_SPILL);
 	if (pid == 0)
 		run(c, stream, pair[1]);
 	fd_close(pair[1]);

@@ -125,11 +125,23 @@ void kernel_start(const struct wire_kernel *q, int sock, const int *join_fds, si
 	k->starter = sock;
 }
 
+/* Nobody has used the one of that name yet, and a better one has come: it loses the name, and ends. */
+static void make_way(const char *name)
+{
+	struct kernel *k = kernel_find(name);
+
+	if (!k || k->child || k->begun || k->n_cells > 0)
+		return;
+	k->context.name[0] = '\0';
+	kernel_kill(k);
+}
+
 /* Who is not wanted finds the end of its requests, and ends. */
 void kernel_adopt(const struct wire_context *q, int fds[_WIRE_ADOPT_MAX])
 {
 	struct kernel *k;
 
+	make_way(q->name);
 	if (kernel_new(q, &k) == 0) {
 		keep_pipes(k, fds);
 		return;

@@ -28,6 +28,7 @@ void kernel_usage_ready(struct kernel *k)
 	struct kernel_proc p;
 
 	if (kernel_proc_stat(k->pid, &p) == 0) {
+		k->start = p.start;
 		k->ready_rss = p.rss;
 		k->reaped_cpu_us = p.reaped_us;
 	}

@@ -205,13 +205,13 @@ static void pairs_close(struct pairs *p, int end)
 	fd_closep(&p->net[end]);
 }
 
-static int pairs_open(struct pairs *p)
+static int pairs_open(struct pairs *p, bool with_net)
 {
 	int r = sock_pair(p->control);
 
 	if (r == 0)
 		r = sock_pair(p->setup);
-	if (r == 0 && control_on("net"))
+	if (r == 0 && with_net)
 		r = sock_pair(p->net);
 	if (r < 0) {
 		pairs_close(p, 0);
@@ -254,7 +254,7 @@ static int start_child(struct box_host *h, struct box *b, const struct setup *s,
 {
 	struct pairs p = { { -EBADF, -EBADF }, { -EBADF, -EBADF }, { -EBADF, -EBADF } };
 	struct setup child = *s;
-	int r = pairs_open(&p);
+	int r = pairs_open(&p, control_on("net") && !s->own_net);
 
 	if (r < 0)
 		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
@@ -316,6 +316,7 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.agent_fd = h->agent_fd,
 		.root = t->root_user,
 		.visited = h->visitor != 0,
+		.own_net = h->busy && control_on("net"),
 	};
 	int r;
 

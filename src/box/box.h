@@ -20,6 +20,8 @@ struct box_host {
 	/* As root: who owns the boxes' user namespaces, so that he, without any power over the host, can go into those
 	 * that he is given the descriptors of (src/zygote). 0: we do, and nobody goes in. */
 	uid_t visitor;
+	/* Boxes are made all the time: what makes a single one ready sooner by another CPU's work is not worth it. */
+	bool busy;
 };
 
 #define BOX_LAYERS_MAX SETUP_ABOVE_MAX

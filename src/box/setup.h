@@ -26,13 +26,14 @@ struct setup {
 	size_t n_layers;
 	size_t n_trees; /* 1 or 2 */
 	bool single_id;
-	bool root; /* commands may be the box's root: see setup_seal.c for what that means */
+	bool root;    /* commands may be the box's root: see setup_seal.c for what that means */
 	bool visited; /* interpreters will come in from outside: see seal.h */
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	int agent_fd;
 	int control_fd;
-	int net_fd; /* where the network namespace comes from, or -EBADF: the host's */
+	bool own_net; /* makes its network namespace itself */
+	int net_fd;   /* otherwise, where that comes from, or -EBADF: the host's */
 };
 
 /* The word to go: the ids are mapped. With it come the layers, idmapped, where that can be done. */

@@ -9,6 +9,7 @@
 #include "box/ids.h"
 #include "box/net.h"
 #include "box/seal.h"
+#include "sys/netns.h"
 #include "sys/proc.h"
 
 #include <fcntl.h>
@@ -23,6 +24,8 @@
 
 int setup_do_net(struct setup_state *s)
 {
+	if (s->setup->own_net)
+		return unshare(CLONE_NEWNET) < 0 ? -errno : netns_lo_up();
 	return s->setup->net_fd < 0 ? 0 : net_enter(s->setup->net_fd);
 }
 

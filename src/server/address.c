@@ -60,6 +60,19 @@ static int read_address(struct exchange *x, struct address *a)
 	}
 }
 
+/* One that there is, but that cannot be talked to: it is paused, or it ended while it was asked. */
+static void explain(struct sandbox *b, const char **ret_word, char *text, size_t size)
+{
+	*ret_word = "paused";
+	(void)snprintf(text, size, "it is paused");
+	pthread_mutex_lock(&b->lock);
+	if (b->info.state == STORE_ENDED) {
+		*ret_word = reason_word(b->info.reason);
+		reason_text(&b->info, text, size);
+	}
+	pthread_mutex_unlock(&b->lock);
+}
+
 int reply_gone(struct request *r, const char *id)
 {
 	struct store_sandbox info = { 0 };
@@ -68,8 +81,7 @@ int reply_gone(struct request *r, const char *id)
 
 	(void)snprintf(text, sizeof(text), "there is no sandbox of this id");
 	if (r->sandbox) {
-		word = "paused";
-		(void)snprintf(text, sizeof(text), "it is paused");
+		explain(r->sandbox, &word, text, sizeof(text));
 	} else if (store_sandbox_get(r->server->store, id, &info) == 0) {
 		word = reason_word(info.reason);
 		reason_text(&info, text, sizeof(text));

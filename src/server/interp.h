@@ -113,6 +113,7 @@ struct interp_target {
 	char cwd[WIRE_PATH_MAX + 1];
 	const struct language *language; /* one that keeps state */
 	uint64_t generation;
+	bool fresh; /* as far as this server knows, nobody has used it */
 };
 
 /* What happened to a context since a target was found. */
@@ -153,6 +154,9 @@ enum interp_way { INTERP_PYTHON, INTERP_SCIENCE, INTERP_EXEC };
  * be sent now. */
 _must_check_ int interp_make(struct request *r, const struct interp_target *t, enum interp_way way,
 			     struct rpc_error *e);
+/* A sandbox may have come with a context that has nothing but Python loaded: if nobody has used it, it is replaced by one
+ * with the packages. If that cannot be, no harm is done. */
+void interp_improve(struct request *r, const struct interp_target *t);
 /* Ends it and waits until it is gone; 0 also when there is none. */
 _must_check_ int interp_kill(struct request *r, const char *name, struct rpc_error *e);
 /* Once for each sandbox: asks the agent for the contexts of an earlier server. */

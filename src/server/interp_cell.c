@@ -186,6 +186,10 @@ int interp_cell_again(struct interp_cell *c, const struct wire_failed *failed, s
 	r = interp_find(c->request->sandbox, c->target.name, &c->target, e);
 	if (r == 0 && failed->err == ENOENT) {
 		r = interp_make(c->request, &c->target, c->way, e);
+		/* One that was ended by a restart before it was ready says nothing about the next. */
+		if (r == -EREMOTEIO &&
+		    interp_fate(c->request->sandbox, &c->target) == INTERP_RESTARTED)
+			r = 0;
 		c->way = INTERP_EXEC; /* should this one not come up */
 	}
 	return r < 0 ? r : send_cell(c);

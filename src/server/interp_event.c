@@ -5,6 +5,7 @@
 #include "server/check.h"
 
 #define COUNT_DIGITS_MAX 10
+#define ERROR_TEXT_MAX ((size_t)256 << 10)
 
 /*
  * AG-05: what is too deep or has too many values is not read at all. Numbers that are no int64 become
@@ -118,11 +119,20 @@ int interp_event_result(const void *text, size_t len, json_t **ret)
 	return 0;
 }
 
+/* An error is held until its cell ends, so its texts are cut; not in the middle of a character. */
 static json_t *text_or(json_t *object, const char *name, const char *otherwise)
 {
 	json_t *value = json_object_get(object, name);
+	const char *text = json_string_value(value);
+	size_t len = json_string_length(value);
 
-	return json_is_string(value) ? json_incref(value) : json_string(otherwise);
+	if (!text)
+		return json_string(otherwise);
+	if (len <= ERROR_TEXT_MAX)
+		return json_incref(value);
+	for (len = ERROR_TEXT_MAX; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+		len--;
+	return json_stringn(text, len);
 }
 
 int interp_event_error(const void *text, size_t len, json_t **ret)

@@ -25,6 +25,8 @@ static int run_cell(struct request *r, const struct interp_target *t,
 
 	if (n == 0) {
 		c.way = way_for(r, x);
+		if (c.way == INTERP_SCIENCE)
+			interp_improve(r, t);
 		n = interp_cell_begin(&c, &e);
 	}
 	if (n >= 0)

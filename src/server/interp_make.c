@@ -33,7 +33,8 @@ int interp_variables(const struct store_sandbox *info,
 
 /* --- from a zygote ------------------------------------------------------------------------------------- */
 
-static int ask_zygote(struct request *r, const struct interp_target *t, enum warden_zygote zygote)
+static int ask_zygote(struct request *r, const struct interp_target *t, enum warden_zygote zygote,
+		      uint32_t flags)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -44,6 +45,7 @@ static int ask_zygote(struct request *r, const struct interp_target *t, enum war
 	(void)snprintf(f.as_CONTEXT.context.language, sizeof(f.as_CONTEXT.context.language), "%s",
 		       t->language->name);
 	f.as_CONTEXT.zygote = zygote;
+	f.as_CONTEXT.flags = flags;
 	n = link_ask(r->server->link, WARDEN_CONTEXT, &f, ZYGOTE_MS, &reply, NULL);
 	return n < 0 || reply.err ? -EAGAIN : 0;
 }
@@ -56,11 +58,18 @@ static int fork_kernel(struct request *r, const struct interp_target *t, enum in
 	if (!r->server->config.interpreter_zygote || strcmp(t->language->name, "python") != 0)
 		return n;
 	if (way == INTERP_SCIENCE)
-		n = ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE);
+		n = ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE, 0);
 	/* One that still has to load the packages is sooner there than one that has to load everything. */
 	if (n < 0 && way != INTERP_EXEC)
-		n = ask_zygote(r, t, WARDEN_ZYGOTE_PYTHON);
+		n = ask_zygote(r, t, WARDEN_ZYGOTE_PYTHON, 0);
 	return n;
+}
+
+void interp_improve(struct request *r, const struct interp_target *t)
+{
+	if (r->server->config.interpreter_zygote && t->fresh &&
+	    strcmp(t->language->name, "python") == 0)
+		(void)ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE, WARDEN_CONTEXT_BETTER);
 }
 
 /* --- started by the agent ------------------------------------------------------------------------------- */
@@ -116,7 +125,8 @@ static int send_kernel(struct talk *k, const struct interp_target *t)
 	if (r == 0)
 		r = talk_text(k, WIRE_USER, "user");
 	if (r == 0)
-		r = talk_text(k, WIRE_CWD, INTERP_HOME);
+		r = talk_text(k, WIRE_CWD,
+			      t->cwd); /* for those that cannot change it later (Java) */
 	if (r == 0)
 		r = send_list(k, WIRE_ARG, argv);
 	if (r == 0)
@@ -141,6 +151,9 @@ static int kernel_failed(const struct interp_target *t, const struct wire_failed
 				"the interpreter of %s ended before it was ready; "
 				"is it installed in this template?",
 				title);
+	if (failed->step == WIRE_STEP_CWD)
+		return rpc_fail(e, RPC_INVALID_ARGUMENT, "cannot go to the directory %s: %s",
+				t->cwd, strerror(failed->err));
 	if (failed->step == WIRE_STEP_EXEC)
 		return rpc_fail(e, RPC_INTERNAL, "%s is not installed in this template: %s", title,
 				strerror(failed->err));

@@ -8,8 +8,6 @@
 
 #define COMPILER_MAX ((size_t)64 << 10) /* of what a compiler says */
 
-/* --- what comes back ---------------------------------------------------------------------------------------- */
-
 static json_t *usage(const struct once *o)
 {
 	return json_pack("{s:s, s:I, s:I, s:I, s:s}", "type", "usage", "wall_ms",

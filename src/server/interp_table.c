@@ -16,6 +16,7 @@ struct entry {
 	uint64_t generation; /* another one whenever its interpreter is ended on purpose */
 	bool pinned;         /* always listed */
 	bool used;           /* counts against the limit */
+	bool begun;          /* it has been asked for by a cell */
 };
 
 struct interp_table {
@@ -102,8 +103,11 @@ static size_t count_used(const struct interp_table *t)
 	return n;
 }
 
-static void copy_out(const struct entry *x, struct interp_target *ret)
+/* For a cell. */
+static void copy_out(struct entry *x, struct interp_target *ret)
 {
+	ret->fresh = !x->begun;
+	x->begun = true;
 	memcpy(ret->name, x->name, sizeof(ret->name));
 	(void)snprintf(ret->cwd, sizeof(ret->cwd), "%s", x->cwd);
 	ret->generation = x->generation;

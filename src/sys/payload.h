@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every process that runs foreign code goes through, whether the agent started it or it walked in from
- * a zygote: its limits, its place among those that die for want of memory, and the loss of all power.
+ * What every process that runs foreign code goes through, whether the agent started it or it walked in
+ * from a zygote: its limits, its place among those that die for want of memory, and the loss of all
+ * power.
  */
 #pragma once
 
@@ -19,7 +20,8 @@ struct payload_limits {
 
 _must_check_ int payload_set_limits(const struct payload_limits *l);
 
-/* A process that outgrows the box's memory must die before the agent does. Leaves the caller not dumpable. */
+/* A process that outgrows the box's memory must die before the agent does. Leaves the caller not
+ * dumpable. */
 _must_check_ int payload_set_oom_score(int score);
 
 /* Who it becomes and which capabilities it keeps, in all sets; usually none. */
@@ -32,12 +34,14 @@ struct payload_user {
 	unsigned long securebits;
 };
 
-/* Programs of uid != 0, and file operations, which execute nothing: uid 0 is worth nothing by itself. */
+/* Programs of uid != 0, and file operations, which execute nothing: uid 0 is worth nothing by itself.
+ * */
 extern const unsigned long payload_locked_bits;
 
-/* The bounding set as bits. It can only shrink, so whoever starts many processes asks once: it is forty calls. */
+/* The bounding set as bits. It can only shrink, so whoever starts many processes asks once: it is forty
+ * calls. */
 _must_check_ int payload_bounding_set(uint64_t *ret);
 
-/* Empties the bounding set (which has at least what bounding says) but for what is kept, locks the securebits, drops
- * groups, ids and capabilities. */
+/* Empties the bounding set (which has at least what bounding says) but for what is kept, locks the
+ * securebits, drops groups, ids and capabilities. */
 _must_check_ int payload_become(const struct payload_user *user, uint64_t bounding);

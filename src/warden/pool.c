@@ -3,6 +3,9 @@
  * Boxes made ahead, of the built-in template with the configured limits: whoever asks for one of those gets
  * it at once. The pool is filled a little after the last request, one box at a time, and never while a
  * request waits for a box of its own.
+ *
+ * Each gets a Python context, first a small one, which costs little. When nobody has asked for a while, it is replaced
+ * by one that has the packages loaded.
  */
 #include "warden/warden_priv.h"
 
@@ -10,6 +13,8 @@
 
 #define PAUSE_US 2000            /* after a request: what it asked for comes first */
 #define AFTER_FAILURE_US 5000000 /* whatever it is, trying at once will not help */
+#define QUIET_US 500000  /* without a request: there is time for what is not needed at once */
+#define IMPROVE_US 20000 /* between two of them */
 
 static struct warden_limits usual_limits(const struct config *c)
 {
@@ -43,19 +48,42 @@ void pool_failed(struct warden *w)
 	plan(w, AFTER_FAILURE_US);
 }
 
+void pool_improve(struct warden *w)
+{
+	if (w->phase == WARDEN_SERVING && w->n_waiting >= w->config->pool_size)
+		timer_set(w, &w->pool_timer,
+			  MAX(clock_boot_us() + IMPROVE_US, w->pool_taken_us + QUIET_US));
+}
+
+static void improve_one(struct warden *w)
+{
+	for (size_t i = 0; i < w->n_waiting; i++) {
+		if (w->pool[i]->prepared == WARDEN_ZYGOTE_SCIENCE)
+			continue;
+		if (zygote_prepare(w, w->pool[i], WARDEN_ZYGOTE_SCIENCE) == 0)
+			pool_improve(w);
+		return;
+	}
+}
+
 void pool_add(struct warden *w, struct ward *d)
 {
 	d->state = WARD_WAITING;
 	w->pool[w->n_waiting++] = d;
-	zygote_prepare(w, d);
+	(void)zygote_prepare(w, d, WARDEN_ZYGOTE_PYTHON);
+	pool_improve(w);
 	pool_fill(w);
 }
 
+/* The rest stays in the order in which they were made: the oldest has had most time. */
 void pool_remove(struct warden *w, struct ward *d)
 {
-	for (size_t i = 0; i < w->n_waiting; i++)
-		if (w->pool[i] == d)
-			w->pool[i] = w->pool[--w->n_waiting];
+	size_t i = 0;
+
+	while (i < w->n_waiting && w->pool[i] != d)
+		i++;
+	if (i < w->n_waiting)
+		memmove(w->pool + i, w->pool + i + 1, (--w->n_waiting - i) * sizeof(struct ward *));
 	w->n_pool--;
 }
 
@@ -69,7 +97,7 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 	    (flags & WARDEN_CREATE_ROOT) != usual_flags(w->config))
 		return NULL;
 	while (w->n_waiting && !d) {
-		d = w->pool[w->n_waiting - 1];
+		d = w->pool[0];
 		if (d->root != w->root_now) { /* the host has changed since */
 			ward_end(w, d, WARDEN_ENDED_KILLED, true);
 			d = NULL;
@@ -78,6 +106,7 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 	if (!d)
 		return NULL;
 	pool_remove(w, d);
+	w->pool_taken_us = clock_boot_us();
 	d->state = WARD_RUNNING;
 	d->flags = flags;
 	pool_fill(w);
@@ -91,9 +120,14 @@ void pool_on_timer(struct warden *w, struct timer *t)
 	struct fail fail = { 0 };
 
 	(void)t;
-	if (w->n_pool >= w->config->pool_size || w->phase != WARDEN_SERVING)
+	if (w->phase != WARDEN_SERVING)
 		return;
-	if (w->n_starting > 0) {
+	if (w->n_pool >= w->config->pool_size) {
+		if (clock_boot_us() < w->pool_taken_us + QUIET_US)
+			pool_improve(w);
+		else
+			improve_one(w);
+	} else if (w->n_starting > 0) {
 		pool_fill(w);
 	} else if (w->n_pool > w->n_waiting) {
 		return; /* one is being made: the next comes after it */

@@ -222,7 +222,10 @@ static void on_context(struct warden *w, const struct warden_context *q, struct 
 		wrong_state(w, p);
 		return;
 	}
-	r = zygote_context(w, d, &q->context, (enum warden_zygote)q->zygote);
+	if ((q->flags & WARDEN_CONTEXT_BETTER) && d->prepared == q->zygote)
+		r = 0;
+	else
+		r = zygote_context(w, d, &q->context, (enum warden_zygote)q->zygote);
 	if (r == 0)
 		talk_reply(w, p, d, -EBADF);
 	else

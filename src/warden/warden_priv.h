@@ -121,7 +121,8 @@ struct ward {
 	uint64_t memory_kills;
 	bool stay_paused;  /* when its files have been copied */
 	struct copy *copy; /* freezing or frozen for that */
-	bool prepared;     /* in the pool: it has a context already */
+	uint32_t
+		prepared; /* of which zygote (enum warden_zygote) is the context it got in the pool; 0: it has none */
 };
 
 /* --- zygote.c: loaded interpreters -------------------------------------------------------------- */
@@ -149,7 +150,8 @@ struct zygote_place {
 	struct zygote *now; /* or NULL */
 	struct timer timer; /* start one, or it does not get ready */
 	uint64_t backoff_us;
-	bool cannot; /* not with this root */
+	struct root *tried; /* with which one was started last */
+	bool cannot;        /* not with that */
 };
 
 /* --- room.c: the server's process --------------------------------------------------------------- */
@@ -236,13 +238,13 @@ struct warden {
 
 	struct zygote_place zygote[ZYGOTES]; /* by kind, from 1 */
 	struct zygote *zygotes;              /* all there are, the replaced too */
-	uint64_t n_contexts;                 /* counts them */
 	int zygote_cgroup_fd;                /* where they live, or -EBADF */
 
 	struct ward *pool[POOL_MAX]; /* those that wait */
 	size_t n_waiting;
 	size_t n_pool; /* and those that are being made */
 	struct timer pool_timer;
+	uint64_t pool_taken_us; /* when somebody last asked for one */
 
 	struct warden_ended ended[ENDED_KEPT]; /* a ring */
 	size_t n_ended;
@@ -302,8 +304,8 @@ _must_check_ int zygote_spawn(struct warden *w, struct zygote *z);
 /* zygote_context.c. Sends a context into a box and tells its agent. */
 _must_check_ int zygote_context(struct warden *w, struct ward *d,
 				const struct wire_context *context, enum warden_zygote kind);
-/* One ahead of time, if there is nothing against it. */
-void zygote_prepare(struct warden *w, struct ward *d);
+/* One ahead of time; it replaces one of another kind. Who finds none makes one, so a failure is not worth a word. */
+int zygote_prepare(struct warden *w, struct ward *d, enum warden_zygote kind);
 
 /* pool.c */
 struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uint32_t flags);
@@ -311,6 +313,9 @@ void pool_add(struct warden *w, struct ward *d); /* it is ready */
 void pool_remove(struct warden *w, struct ward *d);
 void pool_fill(struct warden *w); /* in a moment, if it is not full */
 void pool_failed(struct warden *w);
+void pool_improve(
+	struct warden
+		*w); /* when it is quiet: interpreters with more loaded, for those that wait */
 void pool_on_timer(struct warden *w, struct timer *t);
 
 /* guard.c: looks after boxes from the first one on */

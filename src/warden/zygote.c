@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of zygotes: one with the interpreter, one with the scientific packages as well. They are started when the
- * service is up, one after the other, and again whenever one ends or the template's root becomes another. Nothing that a
- * client asks for waits for them: while there is none, interpreters are started in the boxes.
+ * The life of zygotes: one with the interpreter, one with the scientific packages as well. They are
+ * started when the service is up, one after the other, and again whenever one ends or the template's
+ * root becomes another. Nothing that a client asks for waits for them: while there is none,
+ * interpreters are started in the boxes.
  *
  * A zygote that is replaced is told nothing more, sees its contexts to their ends and goes.
  */
@@ -24,7 +25,8 @@
 #define LINES_MAX 50                       /* of what one prints */
 #define CGROUP_PLACE "zygote"
 
-/* Above the ids that systemd gives to containers, of which ours are some, and below those with a sign. */
+/* Above the ids that systemd gives to containers, of which ours are some, and below those with a sign.
+ * */
 #define VISITOR_FIRST 1879048192u
 #define VISITOR_COUNT 65536u
 
@@ -66,7 +68,8 @@ void zygote_open(struct warden *w)
 	int r;
 
 	w->zygote_cgroup_fd = -EBADF;
-	/* Without a range of ids for each box there is nobody who could own all boxes and nothing else. */
+	/* Without a range of ids for each box there is nobody who could own all boxes and nothing else.
+	 * */
 	if (!w->config->interpreter_zygote || w->host.ids.kind != IDS_RANGE || visitor == 0)
 		return;
 	r = cgroup_host_admit(&w->host.cgroups, CGROUP_PLACE, &w->zygote_cgroup_fd);
@@ -86,7 +89,8 @@ static void start(struct warden *w, enum warden_zygote kind, uint64_t in_us)
 		timer_set(w, &p->timer, clock_boot_us() + in_us);
 }
 
-/* Nobody new is forked from it. It ends when it has seen out those who are there; one that loads at once. */
+/* Nobody new is forked from it. It ends when it has seen out those who are there; one that loads at
+ * once. */
 static void replace(struct warden *w, struct zygote *z)
 {
 	struct zygote_place *p = place_of(w, z->kind);
@@ -144,7 +148,9 @@ static void is_ready(struct warden *w, struct zygote *z)
 	if (z->kind == WARDEN_ZYGOTE_PYTHON)
 		start(w, WARDEN_ZYGOTE_SCIENCE, 0);
 	for (size_t i = 0; i < w->n_waiting; i++)
-		zygote_prepare(w, w->pool[i]);
+		if (!w->pool[i]->prepared)
+			(void)zygote_prepare(w, w->pool[i], z->kind);
+	pool_improve(w);
 }
 
 static const char *step_text(uint32_t step)
@@ -273,6 +279,7 @@ static void on_timer(struct warden *w, struct timer *t)
 		return;
 	}
 	p->now = make(w, kind);
+	p->tried = w->root_now;
 	timer_set(w, t, clock_boot_us() + (p->now ? LOAD_MAX_US : BACKOFF_LAST_US));
 }
 
@@ -290,9 +297,11 @@ void zygote_check_root(struct warden *w)
 	for (size_t i = 0; zygote_is_on(w) && i < ZYGOTES; i++) {
 		struct zygote_place *p = &w->zygote[i];
 
-		if (!p->now || p->now->root == w->root_now)
+		if (!p->tried || p->tried == w->root_now)
 			continue;
-		replace(w, p->now);
+		if (p->now)
+			replace(w, p->now);
+		p->tried = NULL;
 		p->cannot = false;
 		p->backoff_us = 0;
 		start(w, (enum warden_zygote)(WARDEN_ZYGOTE_PYTHON + i), BACKOFF_FIRST_US);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context for a box: pipes, one end of each to the zygote together with the box's namespaces and cgroups, the other
- * to the box's agent. Nobody is waited for. If the zygote cannot, its context ends before it has run anything, and the agent
- * sees the pipes close; if the agent cannot, the context sees that.
+ * A context for a box: pipes, one end of each to the zygote together with the box's namespaces and
+ * cgroups, the other to the box's agent. Nobody is waited for. If the zygote cannot, its context ends
+ * before it has run anything, and the agent sees the pipes close; if the agent cannot, the context sees
+ * that.
  */
 #include "warden/warden_priv.h"
 
@@ -64,7 +65,8 @@ static int pipes_open(const struct box *b, struct pipes *p)
 	return r;
 }
 
-/* The box's namespaces by the names that /proc has for them. The agent's pid is its own until we have reaped it. */
+/* The box's namespaces by the names that /proc has for them. The agent's pid is its own until we have
+ * reaped it. */
 struct namespaces {
 	int fd[_ZYGOTE_NS_MAX];
 	size_t n;
@@ -128,12 +130,10 @@ static struct payload_limits limits_of(const struct ward *d)
 	};
 }
 
-static int send_enter(struct warden *w, struct zygote *z, const struct ward *d,
-		      const struct pipes *p, const struct namespaces *ns,
-		      const struct cgroup_entry *cgroups)
+static int send_enter(struct zygote *z, const struct ward *d, const struct pipes *p,
+		      const struct namespaces *ns, const struct cgroup_entry *cgroups)
 {
 	struct zygote_enter request = {
-		.number = ++w->n_contexts,
 		.namespaces = ns->which,
 		.n_join = (uint32_t)cgroups->n_join,
 		.flags = (d->flags & WARDEN_CREATE_ROOT ? ZYGOTE_ENTER_ROOT : 0) |
@@ -191,15 +191,16 @@ int zygote_context(struct warden *w, struct ward *d, const struct wire_context *
 		ward_settle(d);
 	}
 	if (r == 0)
-		r = send_enter(w, z, d, &pipes, &ns, &cgroups);
+		r = send_enter(z, d, &pipes, &ns, &cgroups);
 	return r < 0 ? r : send_adopt(d, context, &pipes);
 }
 
-void zygote_prepare(struct warden *w, struct ward *d)
+int zygote_prepare(struct warden *w, struct ward *d, enum warden_zygote kind)
 {
 	static const struct wire_context context = { .name = "python", .language = "python" };
+	int r = zygote_is_on(w) ? zygote_context(w, d, &context, kind) : -EOPNOTSUPP;
 
-	/* Whoever finds none makes one, so nothing that goes wrong here is worth a word. */
-	if (zygote_is_on(w) && !d->prepared)
-		d->prepared = zygote_context(w, d, &context, WARDEN_ZYGOTE_SCIENCE) == 0;
+	if (r == 0)
+		d->prepared = kind;
+	return r;
 }

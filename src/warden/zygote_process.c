@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a zygote's process comes to be: a fork of the warden that makes itself a root of read-only views of the template,
- * network, ipc and host name of its own, becomes a user that owns nothing but the boxes' user namespaces, gives up all
- * capabilities, goes under a filter and a Landlock domain, and executes the template's interpreter. It stays in our pid
- * namespace: only from above can one get into a box's.
+ * How a zygote's process comes to be: a fork of the warden that makes itself a root of read-only views
+ * of the template, network, ipc and host name of its own, becomes a user that owns nothing but the
+ * boxes' user namespaces, gives up all capabilities, goes under a filter and a Landlock domain, and
+ * executes the template's interpreter. It stays in our pid namespace: only from above can one get into
+ * a box's.
  *
- * What it may not be able to do, even taken over: touch a file that is not the template's or in its own /tmp; reach
- * any process by its pid but its own contexts; talk to anybody but us; gain anything by executing.
+ * What it may not be able to do, even taken over: touch a file that is not the template's or in its own
+ * /tmp; reach any process by its pid but its own contexts; talk to anybody but us; gain anything by
+ * executing.
  */
 #include "warden/warden_priv.h"
 
@@ -214,12 +216,13 @@ static int drop_privileges(uid_t visitor)
 static void make_argv(const struct warden *w, enum warden_zygote kind, char *packages, char **argv,
 		      size_t size)
 {
+	static char name_word[] = "python3", isolated[] = "-I", program[] = PROGRAM;
 	char *save = NULL;
 	size_t n = 0;
 
-	argv[n++] = (char[]){ "python3" };
-	argv[n++] = (char[]){ "-I" };
-	argv[n++] = (char[]){ PROGRAM };
+	argv[n++] = name_word;
+	argv[n++] = isolated;
+	argv[n++] = program;
 	(void)snprintf(packages, CONFIG_TEXT_SIZE, "%s",
 		       kind == WARDEN_ZYGOTE_SCIENCE ? w->config->interpreter_preload : "");
 	for (char *name = strtok_r(packages, " ", &save); name && n + 1 < size;
@@ -228,21 +231,30 @@ static void make_argv(const struct warden *w, enum warden_zygote kind, char *pac
 	argv[n] = NULL;
 }
 
+/* In a breakable build, the controls that contexts are to do without. */
+static const char *broken_controls(void)
+{
+#ifdef GLOVEBOX_BREAKABLE
+	static char text[512];
+
+	if (getenv("GLOVEBOX_BREAK"))
+		(void)snprintf(text, sizeof(text), "GLOVEBOX_BREAK=%s", getenv("GLOVEBOX_BREAK"));
+	return text[0] ? text : NULL;
+#else
+	return NULL;
+#endif
+}
+
 static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
 {
-	/* All numeric libraries start threads as soon as they are loaded if nobody keeps them from it. */
-	static const char *const env[] = {
-		"PATH=/usr/bin:/bin",
-		"HOME=/home/user",
-		"LANG=C.UTF-8",
-		"TMPDIR=/tmp",
-		"MPLCONFIGDIR=/tmp",
-		"XDG_CACHE_HOME=/tmp",
-		"OPENBLAS_NUM_THREADS=1",
-		"OMP_NUM_THREADS=1",
-		"MKL_NUM_THREADS=1",
-		"NUMEXPR_NUM_THREADS=1",
-		NULL,
+	/* Numeric libraries start threads as soon as they are loaded, if nobody keeps them from it. */
+	const char *const env[] = {
+		"PATH=/usr/bin:/bin",     "HOME=/home/user",
+		"LANG=C.UTF-8",           "TMPDIR=/tmp",
+		"MPLCONFIGDIR=/tmp",      "XDG_CACHE_HOME=/tmp",
+		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
+		"MKL_NUM_THREADS=1",      "NUMEXPR_NUM_THREADS=1",
+		broken_controls(),        NULL,
 	};
 	char packages[CONFIG_TEXT_SIZE];
 	char *argv[PRELOAD_MAX + 4];
@@ -256,9 +268,9 @@ static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
 }
 
 /*
- * Between us and a zygote stands its keeper, a process that does nothing but wait. A box does not end before somebody
- * has waited for each of its processes; for contexts that is their zygote, and when it has died, its keeper. It ends with
- * the last of them, as the zygote did.
+ * Between us and a zygote stands its keeper, a process that does nothing but wait. A box does not end
+ * before somebody has waited for each of its processes; for contexts that is their zygote, and when it
+ * has died, its keeper. It ends with the last of them, as the zygote did.
  */
 static _noreturn_ void keep(pid_t zygote, const sigset_t *signals)
 {

@@ -95,7 +95,7 @@ static bool payload_ok(const struct warden_frame *f)
 
 		return warden_id_ok(c->id) && wire_word_ok(c->context.name, WIRE_CONTEXT_SIZE) &&
 		       wire_word_ok(c->context.language, WIRE_LANGUAGE_SIZE) && c->zygote > 0 &&
-		       c->zygote < _WARDEN_ZYGOTE_MAX && !c->zero;
+		       c->zygote < _WARDEN_ZYGOTE_MAX && !(c->flags & ~WARDEN_CONTEXT_BETTER);
 	}
 	case WARDEN_REPLY:
 		return reply_ok(&f->as_REPLY);

@@ -91,8 +91,12 @@ struct warden_context {
 	char id[WARDEN_ID_SIZE];
 	struct wire_context context;
 	uint32_t zygote; /* enum warden_zygote */
-	uint32_t zero;
+	uint32_t flags;  /* WARDEN_CONTEXT_* */
 };
+
+/* The box may have been handed out with a context of that name that nobody has used. If it is of another kind, it is
+ * replaced; otherwise nothing is done. */
+#define WARDEN_CONTEXT_BETTER 1u
 
 enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };
 

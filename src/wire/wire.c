@@ -42,7 +42,8 @@ static bool tell_ok(const struct wire_tell *t)
 bool wire_exit_ok(const struct wire_exit *e)
 {
 	bool exited = e->code >= 0 && e->code <= 255 && e->signal == 0 && e->core == 0;
-	bool killed = e->code == -1 && e->signal > 0 && e->signal <= WIRE_SIGNAL_MAX && e->core <= 1;
+	bool killed = e->code == -1 && e->signal > 0 && e->signal <= WIRE_SIGNAL_MAX &&
+		      e->core <= 1;
 
 	return (exited || killed) && e->timed_out <= 1;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context that has just been forked into its box: it has all capabilities over the box, none over anything else, and
- * has run nothing but this file. It makes itself an ordinary process of the box: the same limits, the same
- * seal, the same user as a command that the agent has started, by the same code. What is told here in an order is in that
- * order because each step needs what the next one takes away.
+ * A context that has just been forked into its box: it has all capabilities over the box, none over
+ * anything else, and has run nothing but this file. It makes itself an ordinary process of the box: the
+ * same limits, the same seal, the same user as a command that the agent has started, by the same code.
+ * What is told here in an order is in that order because each step needs what the next one takes away.
  */
 #include "zygote/zygote_priv.h"
 
+#include "box/breakable.h"
 #include "box/seal.h"
 
 #include <fcntl.h>
@@ -30,7 +31,7 @@
 /* First of all: from here on its memory and its time are the box's. */
 static int enter_cgroups(struct walk *w)
 {
-	for (uint32_t i = 0; i < w->request.n_join; i++)
+	for (uint32_t i = 0; i < w->request.n_join && control_on("zygote-cgroups"); i++)
 		if (write(walk_join_fd(w, i), "0", 1) != 1)
 			return -errno;
 	return 0;
@@ -56,7 +57,8 @@ static int set_limits(struct walk *w)
 	return payload_set_limits(&w->request.limits);
 }
 
-/* From the zygote and from all other contexts. As the user: keyrings are counted by user, and the zygote's is one for all. */
+/* From the zygote and from all other contexts. As the user: keyrings are counted by user, and the
+ * zygote's is one for all. */
 static int set_apart(struct walk *w)
 {
 	uint32_t features = 0;
@@ -66,7 +68,8 @@ static int set_apart(struct walk *w)
 	return seal_keyring(&features);
 }
 
-/* 0 to 4 as an interpreter finds them, the warden's socket behind them until we are done, and nothing else. */
+/* 0 to 4 as an interpreter finds them, the warden's socket behind them until we are done, and nothing
+ * else. */
 static int take_descriptors(struct walk *w)
 {
 	const struct {
@@ -92,13 +95,15 @@ static int take_descriptors(struct walk *w)
 		if (dup3(moved[i], places[i].to, places[i].flags) < 0)
 			return -errno;
 	w->sock = OWN_SOCK_FD;
+	if (!control_on("close-fds"))
+		return 0;
 	return syscall(SYS_close_range, OWN_SOCK_FD + 1, ~0U, 0) < 0 ? -errno : 0;
 }
 
 /*
- * What the C library has the kernel know of each thread, and what only its own fork() would have seen to: the list of
- * robust locks, and restartable sequences, which whoever shared memory has none of to inherit. Where those cannot be
- * had, the library must not believe the CPU number that is there.
+ * What the C library has the kernel know of each thread, and what only its own fork() would have seen
+ * to: the list of robust locks, and restartable sequences, which whoever shared memory has none of to
+ * inherit. Where those cannot be had, the library must not believe the CPU number that is there.
  */
 static void renew_thread(const struct walk *w)
 {

@@ -2,8 +2,9 @@
 /*
  * long zygote_clone(const struct clone_args *args, size_t size)
  *
- * The child runs on our own stack, below the caller's frame, and overwrites the word that holds our return address as
- * soon as it calls anything. So that address waits in a register while the system call is made.
+ * The child runs on our own stack, below the caller's frame, and overwrites the word that holds our
+ * return address as soon as it calls anything. So that address waits in a register while the system
+ * call is made.
  */
 #define CLONE3 435
 

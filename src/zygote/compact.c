@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork copies one entry of a page table for each page that was written, and an interpreter with a scientific stack
- * has twenty thousand. In huge pages the same memory has a few dozen. A context that writes to one gets a copy of the
- * small page it wrote to, no more.
+ * fork copies one entry of a page table for each page that was written, and an interpreter with a
+ * scientific stack has twenty thousand. In huge pages the same memory has a few dozen. A context that
+ * writes to one gets a copy of the small page it wrote to, no more.
  */
 #include "zygote/zygote.h"
 
@@ -23,16 +23,34 @@ struct range {
 	uint64_t from, to;
 };
 
+static const char *read_hex(const char *at, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *digit;
+
+	for (*ret = 0; *at && (digit = strchr(digits, *at)); at++)
+		*ret = *ret << 4 | (uint64_t)(digit - digits);
+	return at;
+}
+
+static const char *next_field(const char *at)
+{
+	at += strcspn(at, " \n");
+	return at + strspn(at, " ");
+}
+
 /* "7f0c-7f0d rw-p 00000000 00:00 0 [heap]": memory of its own that it can write. Not its stack. */
 static bool is_plain_memory(const char *line, struct range *ret)
 {
-	unsigned long from, to, inode;
-	char mode[5], name[16] = "";
+	const char *at = read_hex(line, &ret->from), *mode, *inode, *name;
 
-	if (sscanf(line, "%lx-%lx %4s %*s %*s %lu %15s", &from, &to, mode, &inode, name) < 4)
+	if (*at != '-')
 		return false;
-	*ret = (struct range){ from, to };
-	return strcmp(mode, "rw-p") == 0 && inode == 0 && strncmp(name, "[s", 2) != 0;
+	mode = next_field(read_hex(at + 1, &ret->to));
+	inode = next_field(next_field(next_field(mode)));
+	name = next_field(inode);
+	return strncmp(mode, "rw-p ", 5) == 0 && strncmp(inode, "0 ", 2) == 0 &&
+	       strncmp(name, "[stack", 6) != 0;
 }
 
 static void collapse(const struct range *r)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The zygote's only loop. It waits for two things: an order of the warden, and the end of a context, which it tells
- * the context's agent. It reads nothing from anybody else and never gives an answer but when something went wrong.
+ * The zygote's only loop. It waits for two things: an order of the warden, and the end of a context,
+ * which it tells the context's agent. It reads nothing from anybody else and never gives an answer but
+ * when something went wrong.
  */
 #include "zygote/zygote.h"
 
@@ -40,7 +41,6 @@ void zygote_fail(const struct walk *w, enum zygote_step step, int err)
 	const struct zygote_said said = {
 		.what = ZYGOTE_FAILED,
 		.err = -err,
-		.number = w->request.number,
 		.step = step,
 	};
 
@@ -204,7 +204,7 @@ PUBLIC int zygote_serve(int sock)
 {
 	static struct walk w;
 	const struct zygote_said ready = { .what = ZYGOTE_READY };
-	int signal_fd, r = prepare(&signal_fd);
+	int signal_fd = -EBADF, r = prepare(&signal_fd);
 
 	if (r < 0)
 		return r;

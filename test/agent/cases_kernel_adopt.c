@@ -43,6 +43,15 @@ static void leave(void)
 		fd_closep(&ends[i]);
 }
 
+/* And waits until the agent has noticed: the name is free again. */
+static void leave_for_good(void)
+{
+	leave();
+	for (int i = 0; i < 100 && contexts(list, sizeof(list)); i++)
+		(void)quiet(box.control_fd, 10);
+	assert_int_equal(contexts(list, sizeof(list)), 0);
+}
+
 static void print(enum wire_adopt_fd where, const char *bytes)
 {
 	assert_int_equal(write(ends[where], bytes, strlen(bytes)), strlen(bytes));
@@ -119,26 +128,72 @@ static void test_bytes(void **state)
 	assert_int_equal(contexts(list, sizeof(list)), 1);
 	assert_string_equal(list, "adopted=/tmp ");
 	assert_true(quiet(ends[WIRE_ADOPT_REQUESTS], 50));
-	leave();
-	for (int i = 0; i < 100 && contexts(list, sizeof(list)); i++)
-		(void)quiet(box.control_fd, 10);
-	assert_int_equal(contexts(list, sizeof(list)), 0);
+	leave_for_good();
 }
 
-/* A name that is taken: who comes second finds the end of its requests. */
+static void swap_ends(int other[_WIRE_ADOPT_MAX])
+{
+	for (size_t i = 0; i < _WIRE_ADOPT_MAX; i++) {
+		int fd = ends[i];
+
+		ends[i] = other[i];
+		other[i] = fd;
+	}
+}
+
+/* A name that is taken, by one that has a cell: who comes second finds the end of its requests. */
 static void test_taken(void **state)
 {
-	int first[_WIRE_ADOPT_MAX];
+	int first[_WIRE_ADOPT_MAX], sock;
 
 	(void)state;
 	adopt("adopted");
+	sock = cell_start(&test, "x"); /* which waits: it is not ready */
 	memcpy(first, ends, sizeof(ends));
 	adopt("adopted");
 	expect_eof();
 	leave();
-	memcpy(ends, first, sizeof(ends));
-	assert_true(quiet(ends[WIRE_ADOPT_REQUESTS], 50));
+	swap_ends(first);
+	say_ready(4000);
+	expect_request("code 1\nxrun 0\n");
+	say("count 1\n1end 0\n");
+	cell_follow(sock, &s);
+	assert_int_equal(s.end.died, 0);
+	/* And after it, too. */
+	memcpy(first, ends, sizeof(ends));
+	adopt("adopted");
+	expect_eof();
 	leave();
+	swap_ends(first);
+	assert_true(quiet(ends[WIRE_ADOPT_REQUESTS], 50));
+	leave_for_good();
+}
+
+/* One that nobody has used makes way. */
+static void test_replaced(void **state)
+{
+	static struct outcome killed;
+	int command = sh_start(&(struct spec){ 0 }, "sleep 60"), first[_WIRE_ADOPT_MAX], sock;
+	uint32_t pid = expect_started(command);
+
+	(void)state;
+	adopt("adopted");
+	say_ready(pid);
+	(void)quiet(ends[WIRE_ADOPT_REQUESTS], 50);
+	memcpy(first, ends, sizeof(ends));
+	adopt("adopted");
+	follow(command, &killed);
+	assert_int_equal(killed.exit.signal, SIGKILL);
+	assert_int_equal(contexts(list, sizeof(list)), 1);
+	sock = cell_start(&test, "y");
+	say_ready(4000);
+	expect_request("code 1\nyrun 0\n");
+	say("count 1\n1end 0\n");
+	cell_follow(sock, &s);
+	assert_string_equal(s.text, "count(1)");
+	leave();
+	swap_ends(first);
+	leave_for_good();
 }
 
 static void test_end(void **state)
@@ -176,6 +231,36 @@ static void test_end(void **state)
 	sock = cell_start(&test, "x");
 	fd_closep(&ends[WIRE_ADOPT_STATUS]);
 	expect_failed(sock, WIRE_STEP_CONTEXT, EPIPE);
+	leave();
+}
+
+/* Whoever would tell of its end is gone, but it is not. */
+static void test_orphan(void **state)
+{
+	int command = sh_start(&(struct spec){ 0 }, "sleep 60"), sock;
+	uint32_t pid = expect_started(command);
+
+	(void)state;
+	adopt("adopted");
+	say_ready(pid);
+	sock = cell_start(&test, "x");
+	expect_request("code 1\nxrun 0\n");
+	fd_closep(&ends[WIRE_ADOPT_STATUS]);
+	(void)expect_started(sock);
+	assert_true(quiet(sock, 300));
+	say("count 1\n1end 0\n");
+	while (next_frame(sock) != WIRE_CELL_END)
+		;
+	assert_int_equal(((const struct wire_cell_end *)got.data)->died, 0);
+	expect_end(sock);
+	/* Its end is noticed, although its pipes stay open. */
+	sock = cell_start(&test, "y");
+	expect_request("code 1\nyrun 0\n");
+	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, SIGKILL, 0, 0), WIRE_DONE);
+	cell_follow(sock, &s);
+	assert_int_equal(s.end.died, 1);
+	assert_int_equal(s.end.exit.code, -1);
+	fd_close(command);
 	leave();
 }
 
@@ -228,9 +313,10 @@ static void test_bad_numbers(void **state)
 int cases_kernel_adopt(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),       cmocka_unit_test(test_taken),
-		cmocka_unit_test(test_end),         cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_bytes),    cmocka_unit_test(test_taken),
+		cmocka_unit_test(test_replaced), cmocka_unit_test(test_end),
+		cmocka_unit_test(test_signals),  cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_orphan),
 	};
 
 	return cmocka_run_group_tests_name("kernel-adopt", tests, drive_open, drive_close);

@@ -298,7 +298,8 @@ static void test_spill(void **state)
 	       "cd /tmp; stat -c '%U %a %s %N' cell-test-2.stdout; tr -d b <cell-test-2.stdout; "
 	       "cat cell-test-2.stderr",
 	       &o);
-	assert_string_equal(o.text, "user 644 300000 'cell-test-2.stdout'\nce");
+	assert_string_equal(o.text, "user 644 300000 'cell-test-2.stdout'\n"
+				    "ce");
 	/* A link in its place is not followed, and another name is taken. */
 	(void)snprintf(script, sizeof(script),
 		       "ln -s /home/user/victim /tmp/cell-test-3.stdout; echo ok");

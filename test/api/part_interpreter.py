@@ -43,6 +43,16 @@ def test_tokens(world):
     assert ask(box, "GET", "/contexts").json() == DEFAULTS
 
 
+def test_browsers(world):
+    """a web page may ask, after it has asked whether it may"""
+    box = world.client.create()
+    asks = {"Origin": "http://page.test", "Access-Control-Request-Method": "POST"}
+    for path in ("/execute", "/contexts", "/contexts/x/restart"):
+        reply = world.client.ask("OPTIONS", path, headers=asks)
+        assert reply.status == 204 and reply.headers["access-control-allow-origin"] == "*", (path, reply)
+    assert ask(box, "GET", "/contexts").headers["access-control-allow-origin"] == "*"
+
+
 def test_private_traffic(world):
     """a sandbox whose traffic is private wants its token on every path"""
     box = world.client.create(network={"allowPublicTraffic": False})

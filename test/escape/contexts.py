@@ -3,8 +3,8 @@
 
     contexts.py DIRECTORY [ROW...]
 
-One service for all rows. The verdict of each goes to DIRECTORY/ROW: `ok`, `breach` or `cannot` in the first line, then
-why. The rows themselves are in rows/ZY.sh."""
+One service for all rows. The verdict of each goes to DIRECTORY/ROW: `ok`, `breach` or `cannot` in the first line,
+then why. The rows themselves are in rows/ZY.sh."""
 import json
 import os
 import pathlib
@@ -35,8 +35,10 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status").read().sp
 print(json.dumps({
     "namespaces": {name: os.readlink("/proc/self/ns/" + name) for name in %r},
     "status": {name: " ".join(status[name].split()) for name in
-               ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Umask")},
-    "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")},
+               ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp",
+                "Umask")},
+    "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource)
+               if name.startswith("RLIMIT_")},
     "uid_map": open("/proc/self/uid_map").read().split(),
     "cgroup": open("/proc/self/cgroup").read().split(),
     "oom": open("/proc/self/oom_score_adj").read().strip(),
@@ -50,16 +52,17 @@ libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *args):
     ctypes.set_errno(0)
     return errno.errorcode.get(ctypes.get_errno() if libc.syscall(number, *args) < 0 else 0, "worked")
-print(json.dumps({"setns": call(308, 3, 0x10000000), "unshare": call(272, 0x10000000), "mount": call(165, 0, 0, 0, 0, 0),
-                  "keyctl": call(250, 1, 0), "clone3": call(435, 0, 0), "ptrace": call(101, 16, 1, 0, 0),
+print(json.dumps({"setns": call(308, 3, 0x10000000), "unshare": call(272, 0x10000000),
+                  "mount": call(165, 0, 0, 0, 0, 0), "keyctl": call(250, 1, 0), "clone3": call(435, 0, 0), "ptrace": call(101, 16, 1, 0, 0),
                   "bpf": call(321, 0, 0, 0), "core": call(157, 62, 0, 0, 0, 0), "tid": call(157, 40, 0, 0, 0, 0),
                   "process_vm_readv": call(310, 1, 0, 0, 0, 0, 0), "pidfd_getfd": call(438, 0, 0, 0)}))
 """
-REFUSED = {"setns": "EPERM", "unshare": "EPERM", "mount": "EPERM", "keyctl": "ENOSYS", "clone3": "ENOSYS", "ptrace": "EPERM",
-           "bpf": "EPERM", "core": "EPERM", "tid": "EPERM", "process_vm_readv": "EPERM", "pidfd_getfd": "EPERM"}
+REFUSED = {"setns": "EPERM", "unshare": "EPERM", "mount": "EPERM", "keyctl": "ENOSYS", "clone3": "ENOSYS",
+           "ptrace": "EPERM", "bpf": "EPERM", "core": "EPERM", "tid": "EPERM", "process_vm_readv": "EPERM",
+           "pidfd_getfd": "EPERM"}
 
-# Looks through every page that can be read. The text is nowhere in one piece but where it was before: its second half is
-# compared where the first was found.
+# Looks through every page that can be read. The text is nowhere in one piece but where it was before: its second
+# half is compared where the first was found.
 SEARCH = """
 def count(data, first, second):
     found, at = 0, data.find(first)
@@ -219,7 +222,8 @@ print(json.dumps(names))"""))
 
 def zy_04(world):
     box = world.box()
-    text = printed(box, "import os\nprint(dict(os.environ), open('/proc/self/environ').read(), open('/proc/self/cmdline').read())")
+    text = printed(box, "import os\nprint(dict(os.environ))\n"
+                        "print(open('/proc/self/environ').read(), open('/proc/self/cmdline').read())")
     for word in (SECRET, "GLOVEBOX", "local.key", world.service.key, world.service.state):
         breach_if(word in text, "sees", word, "in", text)
     half = len(SECRET) // 2
@@ -347,7 +351,8 @@ def charged(uid):
     for pid in host_pids(uid):
         for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            for place in (f"/sys/fs/cgroup/memory{path}/memory.usage_in_bytes", f"/sys/fs/cgroup{path}/memory.current"):
+            for place in (f"/sys/fs/cgroup/memory{path}/memory.usage_in_bytes",
+                          f"/sys/fs/cgroup{path}/memory.current"):
                 if controllers in ("memory", "") and os.path.exists(place):
                     return int(pathlib.Path(place).read_text())
     raise Cannot("there is no memory cgroup")
@@ -376,8 +381,8 @@ for size in [16 << 20] * 400 + [1 << 20] * 64 + [1 << 16] * 64:
 
 
 def zy_12(world):
-    """A box that has no memory left, and one that stands still, are asked for contexts. Nobody else waits for that, and the
-    zygotes live."""
+    """A box that has no memory left, and one that stands still, are asked for contexts. Nobody else waits for that,
+    and the zygotes live."""
     full, still, healthy = world.box(), world.box(), world.box()
     zygotes, stop, slowest = world.zygotes(), freezer(host_uid(still)), 0
     cells.cell(full, FILL)  # it is killed at last, but what it filled stays
@@ -425,7 +430,8 @@ def zy_13(world):
 def zy_14(world):
     code = """
 import os, random, tempfile, uuid
-print(random.random(), random.SystemRandom().random(), uuid.uuid4(), next(tempfile._get_candidate_names()), os.urandom(8).hex())"""
+print(random.random(), random.SystemRandom().random(), uuid.uuid4(), os.urandom(8).hex(),
+      next(tempfile._get_candidate_names()))"""
     seen = []
     for _ in range(3):
         box = world.box()
@@ -435,7 +441,8 @@ print(random.random(), random.SystemRandom().random(), uuid.uuid4(), next(tempfi
 
 
 def rows():
-    return {name.upper().replace("_", "-"): function for name, function in globals().items() if name.startswith("zy_")}
+    return {name.upper().replace("_", "-"): function for name, function in globals().items()
+            if name.startswith("zy_")}
 
 
 def run(world, function):

@@ -39,7 +39,7 @@ static void check_line(const char *line, size_t len, const char *type, struct bu
 
 static void check_lines(const struct buf *out, const char *type, struct buf *text)
 {
-	const char *at = (const char *)out->data, *end = at + out->len;
+	const char *at = out->len ? (const char *)out->data : "", *end = at + out->len;
 
 	while (at < end) {
 		const char *line_end = memchr(at, '\n', (size_t)(end - at));

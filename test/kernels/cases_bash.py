@@ -29,7 +29,7 @@ def status(value):
 def test_ready(world):
     """it says its pid, and numbers cells from 1"""
     with world.new() as kernel:
-        check(kernel.ready, kernel.process.pid)
+        check((kernel.ready, kernel.greeting.parts), (kernel.process.pid, []))
         check(kernel.cell("x=1").parts, [("count", 1)])
         check(kernel.cell("echo $x").parts, [("count", 2), ("stdout", b"1\n")])
         check(kernel.cell().parts, [])
@@ -103,7 +103,8 @@ def test_exit(world):
     for code, error in (("exit 3\necho NO", status(3)), ("exit", status(3)), ("exit 0; echo NO", None),
                         ("f() { local l=1; eval 'exit 6'; echo NO; }\nf; echo NO", status(6)),
                         ("source <(echo 'exit 7'); echo NO", status(7)), ("while true; do exit 8; done", status(8)),
-                        ("trap 'exit 9' USR1; kill -USR1 $$; sleep 2; echo NO", status(9)), ("trap - USR1; exit 256", None)):
+                        ("trap 'exit 9' USR1; kill -USR1 $$; sleep 2; echo NO", status(9)),
+                        ("trap - USR1; exit 256", None)):
         answer = kernel.cell(code)
         check((code, answer.error, answer.stdout), (code, error, ""))
     check(kernel.cell("(exit 4); echo $?; x=$(exit 5); echo $? $l").stdout, "4\n5\n")
@@ -118,7 +119,8 @@ def test_errexit(world):
         answer = kernel.cell("if ! h; then echo tolerated; fi; false || echo or; ! true; (false; echo NO); echo NO")
         check((answer.stdout, answer.error), ("NO\nNO\nor\n", status(1)))
         check(kernel.cell("return 5").error, status(5))
-        check(kernel.cell("[[ $- == *e* ]] && echo still; exit 2").parts[1:], [("stdout", b"still\n"), ("error", status(2))])
+        check(kernel.cell("[[ $- == *e* ]] && echo still; exit 2").parts[1:],
+              [("stdout", b"still\n"), ("error", status(2))])
         check(kernel.cell("set +e; false; echo on").stdout, "on\n")
 
 
@@ -143,6 +145,13 @@ def test_options(world):
             check((option, kernel.cell('echo "$((40 + 2))"').stdout), (option, "42\n"))
 
 
+def test_posix(world):
+    """a sandbox whose variables ask for POSIX's shell"""
+    with world.new(env={**os.environ, "POSIXLY_CORRECT": "1", "BASHOPTS": "extdebug", "PROMPT_COMMAND": "echo NO"}) as kernel:
+        check(kernel.cell("exit 3").error, status(3))
+        check(kernel.cell("echo on").parts[1:], [("stdout", b"on\n")])
+
+
 def test_syntax(world):
     """errors of syntax"""
     kernel = world.kernel
@@ -155,6 +164,12 @@ def test_syntax(world):
     check((answer.error["name"], "\x1b" in answer.error["value"]), ("SyntaxError", False))
     check(kernel.cell("}\necho NO\n{").error["name"], "SyntaxError")
     check(kernel.cell("echo on").stdout, "on\n")
+
+
+def test_large_syntax(world):
+    """an error of syntax in a large word"""
+    answer = world.kernel.cell("echo a )" + "x" * 500_000)
+    check((answer.error["name"], len(answer.error["value"]) <= 1000), ("SyntaxError", True))
 
 
 def test_odd_bytes(world):
@@ -172,7 +187,8 @@ def test_variables(world):
     with world.new() as kernel:
         check(kernel.cell(base={"A": "1", "B": "2"}).parts, [])
         read = "echo \"${A-none},${B-none},${C-none}\"; bash -c 'echo \"$A$B$C\"'"
-        check(kernel.cell(read, base={"A": "other"}, env={"B": "x=y\n'\"$", "C": ""}).stdout, "1,x=y\n'\"$,\n1x=y\n'\"$\n")
+        check(kernel.cell(read, base={"A": "other"}, env={"B": "x=y\n'\"$", "C": ""}).stdout,
+              "1,x=y\n'\"$,\n1x=y\n'\"$\n")
         check(kernel.cell(read).stdout, "1,2,none\n12\n")
         kernel.cell("B=changed; unset C; exit 3", env={"B": "cell", "C": "cell"})
         check(kernel.cell(read).stdout, "1,2,none\n12\n")
@@ -185,7 +201,8 @@ def test_directory(world):
     """the directory of the first cell, once; one that is not there is an error"""
     with world.new() as kernel:
         answer = kernel.cell("echo NO", cwd="/not/there")
-        check((answer.count, answer.error["name"], answer.error["value"], answer.stdout), (1, "ChangeDirectory", "/not/there", ""))
+        check((answer.count, answer.error["name"], answer.error["value"], answer.stdout),
+              (1, "ChangeDirectory", "cannot go to the directory /not/there", ""))
         check(kernel.cell("pwd", cwd="/usr").stdout, "/usr\n")
         check(kernel.cell("pwd", cwd="/etc").stdout, "/usr\n")
 
@@ -242,8 +259,10 @@ def test_interrupt(world):
     kernel = world.kernel
     kernel.cell("kept=5")
     is_interrupted(kernel, "echo go; sleep 60; echo NO", "echo go; while :; do :; done; echo NO",
-                   "f() { local l=1; echo go; sleep 60 | cat; }; f; echo NO", "echo go; read -t 60 </dev/tcp/127.0.0.1/1 || wait; sleep 60",
-                   "echo go; set -e; (sleep 60); echo NO", "set +e; echo go; x=$(sleep 60); echo NO", "echo go; sleep 60 & wait; echo NO")
+                   "f() { local l=1; echo go; sleep 60 | cat; }; f; echo NO",
+                   "echo go; read -t 60 </dev/tcp/127.0.0.1/1 || wait; sleep 60",
+                   "echo go; set -e; (sleep 60); echo NO", "set +e; echo go; x=$(sleep 60); echo NO",
+                   "echo go; sleep 60 & wait; echo NO")
     check(kernel.cell("echo $kept $l").stdout, "5\n")
     check(kernel.cell("kill %1 2>/dev/null; wait; true").error, None)
 
@@ -281,8 +300,9 @@ def test_trap_that_exits(world):
     """exit in a handler of interrupts ends the cell"""
     with world.new() as kernel:
         kernel.cell("trap 'echo bye; exit 9' INT")
-        answer = interrupted(kernel, "echo go; while :; do sleep 0.05; done")
-        check((answer.stdout, answer.error), ("go\nbye\n", status(9)))
+        for code in ("echo go; while :; do sleep 60; done", "echo go; while :; do :; done"):
+            answer = interrupted(kernel, code)
+            check((answer.stdout, answer.error), ("go\nbye\n", status(9)))
         check(kernel.cell("jobs; trap -p INT").stdout, "trap -- 'echo bye; exit 9' SIGINT\n")
 
 
@@ -317,7 +337,8 @@ def test_end_of_file(world):
         kernel = world.new()
         kernel.cell(code)
         ends_quickly(kernel)
-        os.killpg(kernel.process.pid, signal.SIGKILL) if "sleep" in code else None
+        if "sleep" in code:
+            os.killpg(kernel.process.pid, signal.SIGKILL)
 
 
 def test_replaced(world):

@@ -10,7 +10,8 @@ import tap
 from everywhere import built, check, ends_quickly, interrupt_storm, is_interrupted, streams
 
 # Of the language file; the heap is small so that it can be filled quickly.
-OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:MaxRAM=512m", "-XX:MaxRAMPercentage=60"]
+OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:MaxRAM=512m",
+           "-XX:MaxRAMPercentage=60"]
 
 
 def source_command():
@@ -20,8 +21,9 @@ def source_command():
 def command():
     if not (shutil.which("java") and shutil.which("javac")):
         raise tap.Skip("no JDK here")
-    archive = built("java/kernel.jar")
-    return ["java"] + OPTIONS + ["-cp", archive, "glovebox.Kernel"] if archive else source_command()
+    sources = sorted(str(path) for path in (suite.KERNELS / "java" / "glovebox").glob("*.java"))
+    archive = built("java/kernel.jar", str(suite.KERNELS.parent / "tools" / "mkjar"), "@OUTPUT@", *sources)
+    return ["java"] + OPTIONS + ["-cp", archive, "glovebox.Kernel"]
 
 
 def result(text):
@@ -34,7 +36,7 @@ def result(text):
 def test_ready(world):
     """it says its pid, and numbers cells from 1"""
     with world.new() as kernel:
-        check(kernel.ready, kernel.process.pid)
+        check((kernel.ready, kernel.greeting.parts), (kernel.process.pid, []))
         check(kernel.cell("int x = 41;").parts, [("count", 1)])
         check(kernel.cell("x + 1").parts, [("count", 2), ("result", result("42"))])
         check(kernel.cell().parts, [])
@@ -43,7 +45,8 @@ def test_ready(world):
 
 def test_from_source(world):
     """without an archive it compiles itself"""
-    with tempfile.TemporaryDirectory() as there, world.new(source_command(), env={**os.environ, "TMPDIR": there}) as kernel:
+    with tempfile.TemporaryDirectory() as there, world.new(source_command(),
+                                                           env={**os.environ, "TMPDIR": there}) as kernel:
         check(kernel.cell("1 + 1").parts, [("count", 1), ("result", result("2"))])
 
 
@@ -61,8 +64,10 @@ def test_state(world):
 
 def test_values(world):
     """the value of the last expression is the result; a semicolon keeps it back"""
-    for code, text in (("\"a\\\"b\\n\\té😀\"", "a\"b\n\té😀"), ("'c'", "c"), ("new int[] {1, 2}", "int[2] { 1, 2 }"), ("null", "null"),
-                       ("1 + 1;", None), ("System.out.print(\"\")", None), ("int y = 5", None), ("Map.of(1, \"b\")", "{1=b}"), ("  2  // two", "2")):
+    for code, text in (("\"a\\\"b\\n\\té😀\"", "a\"b\n\té😀"), ("'c'", "c"), ("new int[] {1, 2}", "int[2] { 1, 2 }"),
+                       ("null", "null"),
+                       ("1 + 1;", None), ("System.out.print(\"\")", None), ("int y = 5", None),
+                       ("Map.of(1, \"b\")", "{1=b}"), ("  2  // two", "2")):
         check((code, world.kernel.cell(code).text), (code, text))
 
 
@@ -75,12 +80,22 @@ def test_statements(world):
 
 def test_pieces(world):
     """code in pieces that cut characters"""
-    check(world.kernel.cell("System.out.print(\"äöü€😀\"); \"€😀\".length()", piece=1).parts[1:], [("stdout", "äöü€😀".encode()), ("result", result("3"))])
+    check(world.kernel.cell("System.out.print(\"äöü€😀\"); \"€😀\".length()", piece=1).parts[1:],
+          [("stdout", "äöü€😀".encode()), ("result", result("3"))])
 
 
 def test_large(world):
     """a megabyte of code"""
     check(world.kernel.cell("/* " + "x" * 1_000_000 + " */ 5").text, "5")
+
+
+def test_large_values(world):
+    """values and errors that are too large"""
+    kernel = world.kernel
+    check(len(kernel.cell("\"é\".repeat(1_000_000)").text), 1_000_000)
+    check(kernel.cell("\"x\".repeat(30_000_000)").text, "the result is too large to be shown")
+    check(len(kernel.cell("throw new Exception(\"x\".repeat(2_000_000));").error["value"]), 1_000_000)
+    check(kernel.cell("\"\\ud83d\" + 1").text, "\ufffd1")
 
 
 def test_forward(world):
@@ -110,7 +125,8 @@ def test_directory(world):
     """the directory is the one it was started in; another is an error"""
     with world.new(cwd="/usr") as kernel:
         answer = kernel.cell("1", cwd="/etc")
-        check((answer.count, answer.error["name"], answer.error["value"], answer.results), (1, "ChangeDirectory", "/etc", []))
+        check((answer.count, answer.error["name"], answer.error["value"], answer.results),
+              (1, "ChangeDirectory", "cannot go to the directory /etc", []))
         check(kernel.cell("Path.of(\"\").toAbsolutePath()", cwd="/usr/").text, "/usr")
         check(kernel.cell("1", cwd="/etc").text, "1")
 
@@ -131,7 +147,8 @@ def test_exceptions(world):
     assert "\nCaused by: java.io.IOException: inner\n" in answer.error["traceback"], answer.error
     check(kernel.cell("class Mine extends Exception {}\nthrow new Mine();").error["name"], "Mine")
     check(kernel.cell("int deep(int n) { return deep(n + 1); }\ndeep(0)").error["name"], "StackOverflowError")
-    check(kernel.cell("var much = new ArrayList<long[]>(); while (true) much.add(new long[1_000_000]);").error["name"], "OutOfMemoryError")
+    check(kernel.cell("var much = new ArrayList<long[]>(); while (true) much.add(new long[1_000_000]);").error["name"],
+          "OutOfMemoryError")
     check(kernel.cell("much = null; 1").text, "1")
 
 
@@ -170,7 +187,8 @@ def test_streams(world):
 
 def test_much_output(world):
     """ten megabytes of output, whole"""
-    check(len(world.kernel.cell("for (int i = 0; i < 1000; i++) System.out.println(\"y\".repeat(9999));").stdout), 10_000_000)
+    check(len(world.kernel.cell("for (int i = 0; i < 1000; i++) System.out.println(\"y\".repeat(9999));").stdout),
+          10_000_000)
 
 
 def test_descriptors(world):
@@ -187,7 +205,8 @@ def test_interrupt(world):
     kernel = world.kernel
     kernel.cell("int stays = 5;")
     go = "System.out.println(\"go\"); "
-    is_interrupted(kernel, "{ " + go + "Thread.sleep(60000); }\nSystem.out.println(\"NO\");", "{ " + go + "while (true) {} }",
+    is_interrupted(kernel, "{ " + go + "Thread.sleep(60000); }\nSystem.out.println(\"NO\");",
+                   "{ " + go + "while (true) {} }",
                    "{ " + go + "while (true) { try { Thread.sleep(10); } catch (Exception e) {} } }")
     check(kernel.cell("stays").text, "5")
 
@@ -205,7 +224,8 @@ def test_interrupt_storm(world):
 
     def ask():
         check(kernel.cell("40 + 2", 20).text, "42")
-    interrupt_storm(kernel, "for (int i = 0; i < 20; i++) System.out.println(i);\nList.of(1, 2)", ask, rounds=25, step=0.0031, longest=0.1)
+    interrupt_storm(kernel, "for (int i = 0; i < 20; i++) System.out.println(i);\nList.of(1, 2)", ask, rounds=25,
+                    step=0.0031, longest=0.1)
 
 
 # --- cells that mean harm -------------------------------------------------------------------------------
@@ -222,7 +242,8 @@ def test_threads(world):
 
 def test_end(world):
     """cells that end the process"""
-    for code in ("Runtime.getRuntime().halt(3);", "new ProcessBuilder(\"kill\", \"-9\", \"\" + ProcessHandle.current().pid()).start().waitFor(); Thread.sleep(9999);"):
+    for code in ("Runtime.getRuntime().halt(3);",
+                 "new ProcessBuilder(\"kill\", \"-9\", \"\" + ProcessHandle.current().pid()).start().waitFor(); Thread.sleep(9999);"):
         with world.new() as kernel:
             try:
                 kernel.cell(code)

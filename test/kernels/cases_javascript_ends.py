@@ -3,6 +3,7 @@
 import tempfile
 import time
 
+import everywhere
 import harness
 from cases_javascript import check, command, fails  # noqa: F401  pylint: disable=unused-import
 
@@ -50,6 +51,20 @@ def test_interrupt_at_once(world):
             kernel.wait_output("on")
             kernel.interrupt()
             check(kernel.end(10).error["name"], "KeyboardInterrupt")
+
+
+def test_interrupt_storm(world):
+    """an interrupt at any moment: no cell's end is lost, and it does not reach the next cell"""
+    with world.new() as kernel:
+        kernel.cell("let kept = 'kept'")
+
+        def ask():
+            check(kernel.cell("kept").parts[1:], [("result", {"text": "kept", "is_main_result": True})])
+
+        busy = "while (Date.now() - start < 6);"
+        for code in (f"let start = Date.now(); {busy}", f"let start = Date.now(); await 1; {busy}",
+                     "await new Promise((done) => setTimeout(done, 5))"):
+            everywhere.interrupt_storm(kernel, code, ask, rounds=50)
 
 
 def test_interrupt_child(world):

@@ -192,5 +192,6 @@ def test_blank(world):
 
 def test_hostile(world):
     """a figure that cannot be read has an empty chart and its picture"""
+    need(world.kernel, "matplotlib")
     answer = world.kernel.cell(HEAD + "line, = plt.plot([1, 2])\nline.get_label = lambda: 1 / 0\nplt.show()")
     check((answer.error, answer.results[0]["chart"], "png" in answer.results[0]), (None, {}, True))

@@ -199,6 +199,14 @@ def test_figure_value(world):
     check((main["png"][:10], main["chart"]["type"]), (PNG, "line"))
 
 
+def test_captured_figure(world):
+    """%%capture has figures too"""
+    kernel = world.kernel
+    need(kernel, "matplotlib")
+    check(kernel.cell("%%capture kept\nimport matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()").results, [])
+    check(kernel.cell("[sorted(one.data) for one in kept.outputs]").main["json"], [["e2b/chart", "image/png", "text/plain"]])
+
+
 def test_other_backend(world):
     """who chooses Agg shows nothing and keeps figures"""
     need(world.kernel, "matplotlib")

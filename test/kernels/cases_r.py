@@ -4,7 +4,6 @@ import base64
 import os
 import shutil
 import struct
-import subprocess
 import tempfile
 
 import harness
@@ -15,20 +14,12 @@ from everywhere import built, check, ends_quickly, interrupt_storm, is_interrupt
 KERNEL = suite.KERNELS / "r"
 
 
-def channel():
-    """The library that the build makes; without a build, one made here."""
-    found = built("r/channel.so")
-    if found:
-        return found
-    made = os.path.join(tempfile.mkdtemp(), "channel.so")
-    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-nostdlib", "-o", made, str(KERNEL / "channel.c")], check=True)
-    return made
-
-
 def command():
     if not shutil.which("Rscript"):
         raise tap.Skip("no R here")
-    return ["Rscript", "--vanilla", str(KERNEL / "kernel.R"), channel()]
+    channel = built("r/channel.so", "cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-nostdlib", "-o", "@OUTPUT@",
+                    str(KERNEL / "channel.c"))
+    return ["Rscript", "--vanilla", str(KERNEL / "kernel.R"), channel]
 
 
 def result(text, **more):
@@ -41,7 +32,7 @@ def result(text, **more):
 def test_ready(world):
     """it says its pid, and numbers cells from 1"""
     with world.new() as kernel:
-        check(kernel.ready, kernel.process.pid)
+        check((kernel.ready, kernel.greeting.parts), (kernel.process.pid, []))
         check(kernel.cell("x <- 41").parts, [("count", 1)])
         check(kernel.cell("x + 1").parts, [("count", 2), ("result", result("[1] 42"))])
         check(kernel.cell().parts, [])
@@ -64,7 +55,8 @@ def test_methods(world):
     kernel = world.kernel
     check(kernel.cell("print.mine <- function(x, ...) cat('<mine>\\n')\nstructure(1, class = 'mine')").text, "<mine>")
     check(kernel.cell("setClass('P', representation(a = 'numeric'))\n"
-                      "setMethod('show', 'P', function(object) cat('P of', object@a, '\\n'))\nnew('P', a = 2)").text, "P of 2 ")
+                      "setMethod('show', 'P', function(object) cat('P of', object@a, '\\n'))\nnew('P', a = 2)").text,
+          "P of 2 ")
 
 
 def test_masked(world):
@@ -104,6 +96,14 @@ def test_large(world):
     check(len(world.kernel.cell("cat_me <- strrep('é', 500000); noquote(cat_me)").text), 500_004)
 
 
+def test_large_values(world):
+    """values and errors that are too large"""
+    kernel = world.kernel
+    check(kernel.cell("noquote(strrep('x', 3e7))").text, "the result is too large to be shown")
+    answer = kernel.cell("stop(structure(class = c('big', 'error', 'condition'), list(message = strrep('x', 2e6), call = NULL)))")
+    check((answer.error["name"], len(answer.error["value"])), ("big", 1_000_000))
+
+
 # --- tables ---------------------------------------------------------------------------------------------
 
 
@@ -113,9 +113,11 @@ def test_frame(world):
             "  d = as.Date('2020-02-28') + 0:1, t = as.POSIXct(0, origin = '1970-01-01', tz = 'UTC') + 0:1, stringsAsFactors = FALSE)")
     shown = world.kernel.cell(code).main
     check(shown["data"], {"n": [1, None], "x": [0.1, None], "s": ["<&|", None], "f": ["u", "v"], "l": [True, None],
-                          "d": ["2020-02-28", "2020-02-29"], "t": ["1970-01-01T00:00:00.000+0000", "1970-01-01T00:00:01.000+0000"]})
+                          "d": ["2020-02-28", "2020-02-29"],
+                          "t": ["1970-01-01T00:00:00.000+0000", "1970-01-01T00:00:01.000+0000"]})
     assert "<th>n</th><th>x</th>" in shown["html"] and "<td>&lt;&amp;|</td>" in shown["html"], shown["html"]
-    check(shown["markdown"].splitlines()[:2], ["|  | n | x | s | f | l | d | t |", "| --- | --- | --- | --- | --- | --- | --- | --- |"])
+    check(shown["markdown"].splitlines()[:2],
+          ["|  | n | x | s | f | l | d | t |", "| --- | --- | --- | --- | --- | --- | --- | --- |"])
     assert "<&\\|" in shown["markdown"]
     assert shown["text"].startswith("   n   x    s f    l          d")
 
@@ -126,9 +128,12 @@ def test_cut_tables(world):
     shown = kernel.cell("as.data.frame(matrix(1:3000, 100))").main
     check((shown["html"].count("<tr>"), len(shown["data"]["V30"]), "…" in shown["markdown"]), (62, 100, True))
     check("data" in kernel.cell("data.frame(x = 1:100001)").main, False)
-    check(sorted(kernel.cell("matrix(1:4, 2, dimnames = list(c('a', 'b'), NULL))").main), ["html", "is_main_result", "markdown", "text"])
-    for code in ("data.frame()", "data.frame(a = integer())", "d <- data.frame(a = 1); d$m <- matrix(1:2, 1); d", "matrix(list(1, 'b'), 1)",
-                 "structure(list(), class = 'data.frame')", "data.frame(a = 1:2, check.names = FALSE, `b c` = I(list(1, 'x')))"):
+    check(sorted(kernel.cell("matrix(1:4, 2, dimnames = list(c('a', 'b'), NULL))").main),
+          ["html", "is_main_result", "markdown", "text"])
+    for code in ("data.frame()", "data.frame(a = integer())", "d <- data.frame(a = 1); d$m <- matrix(1:2, 1); d",
+                 "matrix(list(1, 'b'), 1)",
+                 "structure(list(), class = 'data.frame')",
+                 "data.frame(a = 1:2, check.names = FALSE, `b c` = I(list(1, 'x')))"):
         answer = kernel.cell(code)
         check((code, answer.error, bool(answer.text)), (code, None, True))
 
@@ -255,7 +260,8 @@ def test_input(world):
 
 def test_streams(world):
     """output comes while the cell runs"""
-    streams(world.kernel, "cat('first'); Sys.sleep(1)", "message('first'); Sys.sleep(1)", "system('echo first; sleep 1')")
+    streams(world.kernel, "cat('first'); Sys.sleep(1)", "message('first'); Sys.sleep(1)",
+            "system('echo first; sleep 1')")
 
 
 def test_order(world):
@@ -310,7 +316,8 @@ def test_interrupt_storm(world):
     with world.new() as kernel:
         def ask():
             check(kernel.cell("40 + 2", 20).text, "[1] 42")
-        interrupt_storm(kernel, "for (i in 1:20) { cat(i, '\\n'); x <- try(log(-1), silent = TRUE) }\ndata.frame(a = 1:3)", ask)
+        interrupt_storm(kernel,
+                        "for (i in 1:20) { cat(i, '\\n'); x <- try(log(-1), silent = TRUE) }\ndata.frame(a = 1:3)", ask)
 
 
 # --- cells that mean harm -------------------------------------------------------------------------------

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What any kernel must do, told the code of its language. For cases_*.py."""
+import atexit
 import os
+import shutil
+import subprocess
+import tempfile
 import time
 
 
@@ -8,10 +12,16 @@ def check(got, want):
     assert got == want, f"got {got!r}, expected {want!r}"
 
 
-def built(name):
-    """A file that the build makes for kernels/, or None where script/test has not built one."""
+def built(name, *command):
+    """A file that the build makes for kernels/. Where script/test has not built one, the command makes it, which is
+    told the file's name in place of @OUTPUT@."""
     path = os.path.join(os.environ.get("GLOVEBOX_BUILD", "/nonexistent"), "kernels", name)
-    return path if os.path.exists(path) else None
+    if not os.path.exists(path):
+        there = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, there)
+        path = os.path.join(there, os.path.basename(name))
+        subprocess.run([path if word == "@OUTPUT@" else word for word in command], check=True)
+    return path
 
 
 def interrupted(kernel, code, patience=5):

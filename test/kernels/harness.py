@@ -117,6 +117,7 @@ class Kernel:
         self.buffer = b""
         self.answer = Answer()
         self.ready = int(self._until("ready"))
+        self.greeting = self.answer  # what it said before it was ready
         self.answer = Answer()
 
     def __enter__(self):

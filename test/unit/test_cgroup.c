@@ -766,6 +766,83 @@ static void test_settle(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
+/* What a zygote does: from its own place, without any power, into where a box's commands are. */
+static _noreturn_ void visit(const struct cgroup_entry *entry, uid_t who, int ready_fd)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD };
+	long pid;
+
+	die_with_parent();
+	if (setresuid(who, who, who) < 0)
+		_exit(96);
+	if (entry->clone_fd >= 0) {
+		args.flags = CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)entry->clone_fd;
+	}
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0)
+		_exit(95);
+	if (pid > 0) {
+		int status = 0;
+
+		(void)waitpid((pid_t)pid, &status, 0);
+		_exit(94);
+	}
+	die_with_parent();
+	for (size_t i = 0; i < entry->n_join; i++)
+		if (write(entry->join_fd[i], "0", 1) != 1)
+			_exit(93);
+	pid = getpid();
+	_exit(write(ready_fd, &pid, sizeof(pid)) == sizeof(pid) && pause());
+}
+
+static void test_visitor(void **state)
+{
+	const uid_t who = 1879048192u;
+	struct cgroup_entry entry = CGROUP_ENTRY_INIT;
+	struct clone_args args = { .exit_signal = SIGCHLD };
+	int place_fd = -EBADF, ready[2], before = count_fds();
+	char leaf[64];
+	long visitor = 0;
+	struct cgroup_box b;
+	struct cgroup_exec e;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(cgroup_host_admit(&host, box_name("home"), &place_fd), 0);
+	b = box_make("visited", &none);
+	e = exec_make(&b, &none);
+	cgroup_exec_settle(&e);
+	cgroup_box_settle(&b);
+	assert_int_equal(cgroup_entry_open(&b, &e, who, &entry), 0);
+	if (place_fd >= 0) {
+		args.flags = CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)place_fd;
+	}
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	assert_true(pid >= 0);
+	if (pid == 0)
+		visit(&entry, who, ready[1]);
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &visitor, sizeof(visitor)), sizeof(visitor));
+	/* In each hierarchy where commands have a leaf, and in the one that kills and freezes. */
+	(void)snprintf(leaf, sizeof(leaf), "%s", box_name("visited"));
+	assert_int_equal(membership((pid_t)visitor, leaf),
+			 (int)entry.n_join + (entry.clone_fd >= 0 ? 1 : 0));
+	assert_true(host.mode == CGROUP_V2 ? membership((pid_t)visitor, "exec-1") == 1 :
+					     membership((pid_t)visitor, "exec-1") >= 2);
+	child_end(pid);
+	assert_int_equal(cgroup_box_kill(&b), host.features & CGROUP_KILL ? 0 : -EOPNOTSUPP);
+	cgroup_entry_close(&entry);
+	(void)close(ready[0]);
+	if (place_fd >= 0)
+		(void)close(place_fd);
+	cgroup_host_dismiss(&host, box_name("home"));
+	box_end(&b, &e);
+	assert_int_equal(count_fds(), before);
+}
+
 /* The largest dies, the others stay. */
 static void test_kill_largest(void **state)
 {
@@ -1048,6 +1125,7 @@ static const struct {
 	{ BOX_TEST(test_kill), CGROUP_KILL, ANY },
 	{ BOX_TEST(test_freeze), CGROUP_FREEZE | CGROUP_KILL | CGROUP_CPUACCT, ANY },
 	{ BOX_TEST(test_settle), CGROUP_MEMORY | CGROUP_PIDS | CGROUP_KILL | CGROUP_CPUACCT, ANY },
+	{ BOX_TEST(test_visitor), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_kill_largest), CGROUP_MEMORY, ANY },
 	{ BOX_TEST(test_remove_waits), CGROUP_MEMORY | CGROUP_KILL, ANY },
 	{ BOX_TEST(test_reap_kills_and_removes), CGROUP_MEMORY | CGROUP_PIDS, ANY },

@@ -234,6 +234,24 @@ static void test_error(void **state)
 	       "{\"type\":\"error\",\"name\":\"Error\",\"value\":\"\",\"traceback\":\"\"}\n");
 }
 
+static void test_long_error(void **state)
+{
+	struct buf text = BUF_INIT(TEXT_MAX);
+	json_t *event = NULL;
+	const json_t *value;
+
+	(void)state;
+	assert_int_equal(buf_add(&text, "{\"value\":\"", 10), 0);
+	for (size_t i = 0; i < 100000; i++)
+		assert_int_equal(buf_add(&text, "\xe2\x82\xac", 3), 0);
+	assert_int_equal(buf_add(&text, "\"}", 2), 0);
+	assert_int_equal(interp_event_error(text.data, text.len, &event), 0);
+	value = json_object_get(event, "value");
+	assert_int_equal(json_string_length(value), (256 << 10) / 3 * 3);
+	json_decref(event);
+	buf_done(&text);
+}
+
 static void test_count(void **state)
 {
 	static const char *const bad[] = { "", "x", "-1", "1 ", "12345678901", "0x1" };
@@ -423,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_result_types),
 		cmocka_unit_test(test_result_text),
 		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_long_error),
 		cmocka_unit_test(test_count),
 		cmocka_unit_test(test_hostile_events),
 		cmocka_unit_test(test_line_bound),

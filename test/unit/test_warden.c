@@ -135,7 +135,7 @@ static void test_context(void **state)
 	frame.as_CONTEXT.context.language[WIRE_LANGUAGE_SIZE - 1] = 'x'; /* behind the end */
 	expect_create(-EPROTO);
 	good(WARDEN_CONTEXT, size);
-	frame.as_CONTEXT.zero = 1;
+	frame.as_CONTEXT.flags = WARDEN_CONTEXT_BETTER | 2;
 	expect_create(-EPROTO);
 }
 

@@ -34,7 +34,8 @@ class Skip(Exception):
     pass
 
 
-def warden(*options, pool=0):
+def warden(*options, pool=0, zygote=False):
+    options += () if zygote else ("--no-zygote",)
     return Warden(GLOVEBOX, STUB, STATE, "--pool-size", str(pool), *options, stderr=LOG)
 
 
@@ -396,6 +397,140 @@ def test_next_layer():
 
 
 # --- deaths ---------------------------------------------------------------------------------------
+
+
+def ask_until(s, id, **more):
+    """A context; a zygote takes its time to load."""
+    deadline = time.monotonic() + 60
+    while True:
+        r = s.context(id, **more)
+        if r.err != errno.EAGAIN or time.monotonic() > deadline:
+            return r
+        time.sleep(0.1)
+
+
+def zygotes(warden_pid):
+    """Process ids, by whether they have packages: under their keepers."""
+    found = {}
+    for keeper in open(f"/proc/{warden_pid}/task/{warden_pid}/children").read().split():
+        try:
+            for pid in open(f"/proc/{keeper}/task/{keeper}/children").read().split():
+                words = open(f"/proc/{pid}/cmdline").read().split("\0")
+                inner = open(f"/proc/{pid}/status").read().split("NSpid:")[1].split("\n")[0].split()
+                if any(word.endswith("/zygote.py") for word in words) and len(inner) == 1:
+                    found["json" in words] = int(pid)
+        except OSError:
+            pass
+    return found
+
+
+def test_no_zygote():
+    """Without one, whoever asks is told to start an interpreter in the box."""
+    w = warden()
+    s = w.server()
+    s.hello()
+    box = s.create("one")
+    assert box.err == 0
+    assert s.context("one").err == errno.EOPNOTSUPP
+    assert s.context("two").err == errno.ENOENT
+    assert zygotes(w.process.pid) == {}
+    assert w.stop() == 0
+
+
+def test_contexts():
+    w = warden("--interpreter-preload", "json", zygote=True)
+    s = w.server()
+    s.hello()
+    box = s.create("one")
+    assert ask_until(s, "one").err == 0
+    assert cell(box.fd, "x = 6 * 7\nprint(x)") == "42\n"
+    assert ask_until(s, "one", name="two", zygote=SCIENCE).err == 0
+    assert cell(box.fd, "import os; print(os.getuid(), 'x' in globals())", context="two") == "1000 False\n"
+    # A name that is taken: the second one finds nobody who wants it, and ends.
+    assert s.context("one").err == 0
+    assert cell(box.fd, "print(x)") == "42\n"
+    # A box that is paused takes none, one from a snapshot has none.
+    if s.target(PAUSE, "one").err == 0:
+        assert s.context("one", name="three").err == errno.EBUSY
+        assert s.deadline(RESUME, "one", 60000).err == 0
+        assert s.snapshot("one", "layer").err == 0
+        assert s.create("three", layers=["layer"]).err == 0
+        assert s.context("three").err == errno.EOPNOTSUPP
+    assert s.target(KILL, "one").err == 0
+    assert s.context("one").err == errno.ENOENT
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_zygote_dies():
+    """Contexts go on without it, the box ends as always, and there is another one."""
+    w = warden("--interpreter-preload", "json", zygote=True)
+    s = w.server()
+    s.hello()
+    box = s.create("one")
+    assert ask_until(s, "one").err == 0
+    assert cell(box.fd, "x = 1\nprint(x)") == "1\n"
+    before = zygotes(w.process.pid)
+    os.kill(before[False], signal.SIGKILL)
+    assert wait_for(lambda: s.context("one", name="two").err == errno.EAGAIN, 2)
+    assert cell(box.fd, "print(x + 1)") == "2\n"
+    assert ask_until(s, "one", name="three").err == 0
+    assert cell(box.fd, "print(3)", context="three") == "3\n"
+    assert zygotes(w.process.pid)[False] != before[False]
+    assert s.target(KILL, "one").err == 0
+    assert wait_for(lambda: agents(w.process.pid) == []), agents(w.process.pid)
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_zygote_does_not_read():
+    """One that stands still is asked until its socket is full, and nobody waits for it."""
+    w = warden("--interpreter-preload", "json", zygote=True)
+    s = w.server()
+    s.hello()
+    s.create("one")
+    assert ask_until(s, "one").err == 0
+    stopped = zygotes(w.process.pid)[False]
+    os.kill(stopped, signal.SIGSTOP)
+    began, errors = time.monotonic(), set()
+    for i in range(600):
+        errors.add(s.context("one", name=f"c{i}").err)
+    assert errors == {0, errno.EAGAIN}, errors
+    assert time.monotonic() - began < 10
+    assert s.create("two").err == 0 and s.target(KILL, "two").err == 0
+    os.kill(stopped, signal.SIGKILL)
+    assert ask_until(s, "one", name="last").err == 0
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def with_own_etc():
+    """A program that is glovebox with a copy of /etc in the place of the host's."""
+    subprocess.run(["cp", "-a", "/etc", TMP + "/etc"], check=True)
+    with open(TMP + "/glovebox", "w") as f:
+        f.write("#!/bin/sh\nexec unshare --mount "
+                f"sh -c 'mount --bind {TMP}/etc /etc && exec \"$@\"' sh {GLOVEBOX} \"$@\"\n")
+    os.chmod(TMP + "/glovebox", 0o755)
+    return TMP + "/glovebox"
+
+
+def test_zygote_of_another_root():
+    """What it has loaded is not what is there now: another is loaded, and those of the old one go on."""
+    w = Warden(with_own_etc(), STUB, STATE, "--pool-size", "0", "--interpreter-preload", "json", stderr=LOG)
+    s = w.server()
+    s.hello()
+    box = s.create("one")
+    assert ask_until(s, "one").err == 0
+    assert cell(box.fd, "x = 1\nprint(x)") == "1\n"
+    before = zygotes(w.process.pid)[False]
+    os.utime(TMP + "/etc")  # as a package that was installed would
+    other = s.create("two")
+    assert other.err == 0
+    assert ask_until(s, "two").err == 0
+    assert cell(other.fd, "print(2)") == "2\n"
+    assert zygotes(w.process.pid)[False] != before
+    assert s.context("one", name="new").err == errno.EAGAIN  # that box stands on the old root
+    assert cell(box.fd, "print(x + 1)") == "2\n"
+    assert s.target(KILL, "one").err == 0
+    assert wait_for(lambda: not alive(before), 10), "the old one did not go with its last context"
+    assert w.stop() == 0 and stale_boxes() == []
 
 
 def restart(w, s):

@@ -12,15 +12,17 @@ import struct
 import subprocess
 import time
 
-HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER = range(1, 11)
+HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER, CONTEXT = range(1, 12)
 REPLY, BOX, ENDED, PAUSED = range(20, 24)
 ROOT_FLAG, PAUSE_FLAG = 1, 2
 KILLED, TIMEOUT, MEMORY, CRASHED, STOPPED = range(1, 6)
 RUNNING, IS_PAUSED = 1, 2
+PYTHON, SCIENCE = 1, 2
 
 EXEC, LEAF = 1, 4
 CWD, ARG, ENV, GO = 10, 11, 12, 13
 STARTED, FAILED, OUT, ERR, EXIT = 20, 21, 22, 23, 24
+CELL, CODE, CELL_END = 62, 66, 70
 
 MIB = 1 << 20
 LIMITS = dict(memory=512 * MIB, disk=2048 * MIB, files=200000, pids=512, cpu=2000)
@@ -134,6 +136,9 @@ class Server:
     def snapshot(self, id, layer):
         return self.ask(SNAPSHOT, struct.pack("<32s32s", c_id(id), c_id(layer)))
 
+    def context(self, id, name="python", zygote=PYTHON, language="python"):
+        return self.ask(CONTEXT, struct.pack("<32s40s24sII", c_id(id), c_id(name), c_id(language), zygote, 0))
+
     def wait_event(self, want, timeout=10):
         """The next event of that type: its id and, for ENDED, the reason."""
         until = time.monotonic() + timeout
@@ -192,6 +197,31 @@ def run(control_fd, argv, timeout=20, uid=1000):
                 out += data[8:]
             elif type == EXIT:
                 return struct.unpack_from("<i", data, 8)[0], out.decode(errors="replace")
+            elif type == FAILED:
+                raise OSError(struct.unpack_from("<Ii", data, 8)[1], f"step {data[8]}")
+
+
+def cell(control_fd, code, context="python", timeout=20):
+    """Runs a cell in a context of a box through its agent: its output."""
+    control = socket.socket(fileno=os.dup(control_fd))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with control, ours:
+        with theirs:
+            request = frame(CELL, struct.pack("<40sQQQQ", c_id(context), 0, 0, 0, 0))
+            socket.send_fds(control, [request], [theirs.fileno()])
+        ours.settimeout(timeout)
+        ours.send(frame(CODE, code.encode()))
+        ours.send(frame(GO))
+        out = b""
+        while True:
+            data = ours.recv(65536)
+            if not data:
+                raise EOFError("the agent hung up")
+            type = struct.unpack_from("<H", data)[0]
+            if type in (OUT, ERR):
+                out += data[8:]
+            elif type == CELL_END:
+                return out.decode(errors="replace")
             elif type == FAILED:
                 raise OSError(struct.unpack_from("<Ii", data, 8)[1], f"step {data[8]}")
 

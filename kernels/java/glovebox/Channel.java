@@ -16,6 +16,8 @@ import java.nio.charset.StandardCharsets;
  */
 final class Channel {
 	private static final int LINE_MAX = 32;
+	private static final int RESULT_MAX = 24 << 20;
+	private static final int ERROR_MAX = 1000000;
 
 	/** One request. */
 	static final class Request {
@@ -78,12 +80,20 @@ final class Channel {
 	}
 
 	void error(String name, String value, String traceback) throws IOException {
-		say("error", "{\"name\": " + quote(name) + ", \"value\": " + quote(value) + ", \"traceback\": "
-				+ quote(traceback) + "}");
+		say("error", "{\"name\": " + quote(name) + ", \"value\": " + quote(cut(value)) + ", \"traceback\": "
+				+ quote(cut(traceback)) + "}");
 	}
 
 	void mainResult(String text) throws IOException {
-		say("result", "{\"text\": " + quote(text) + ", \"is_main_result\": true}");
+		String json = quote(text);
+		if (json.length() > RESULT_MAX) {
+			json = quote("the result is too large to be shown");
+		}
+		say("result", "{\"text\": " + json + ", \"is_main_result\": true}");
+	}
+
+	private static String cut(String text) {
+		return text.length() > ERROR_MAX ? text.substring(0, ERROR_MAX) : text;
 	}
 
 	/** A JSON string in ASCII. */
@@ -96,10 +106,17 @@ final class Channel {
 			} else if (c >= ' ' && c < 127) {
 				json.append(c);
 			} else {
-				json.append(String.format("\\u%04x", (int) (isLone(text, i) ? '\ufffd' : c)));
+				escape(json, isLone(text, i) ? '\ufffd' : c);
 			}
 		}
 		return json.append('"').toString();
+	}
+
+	private static void escape(StringBuilder json, char c) {
+		json.append("\\u");
+		for (int shift = 12; shift >= 0; shift -= 4) {
+			json.append(Character.forDigit(c >> shift & 15, 16));
+		}
 	}
 
 	/** Half of a pair without the other. */

@@ -70,7 +70,7 @@ public final class Exit extends Error {
 	static byte[] replace(byte[] original) throws IOException {
 		ByteBuffer file = ByteBuffer.wrap(original.clone());
 		int[] at = offsets(file);
-		int added = at.length; // the number of the first constant that is added: a name, then a class of that name
+		int added = at.length; // the number of the first constant that is added: a name, then its class
 		boolean found = false;
 		for (int i = 1; i < at.length; i++) {
 			if (isExit(file, at, i)) {

@@ -68,9 +68,10 @@ final class Faults {
 	}
 
 	private String waitsFor(Snippet snippet) {
-		return snippet instanceof DeclarationSnippet
-				? shell.unresolvedDependencies((DeclarationSnippet) snippet).collect(Collectors.joining(", "))
-				: "what it uses";
+		if (!(snippet instanceof DeclarationSnippet)) {
+			return "what it uses";
+		}
+		return shell.unresolvedDependencies((DeclarationSnippet) snippet).collect(Collectors.joining(", "));
 	}
 
 	// --- exceptions ----------------------------------------------------------------------------------
@@ -79,7 +80,8 @@ final class Faults {
 		if (exception instanceof UnresolvedReferenceException) {
 			String value = "there is no "
 					+ waitsFor(((UnresolvedReferenceException) exception).getSnippet());
-			channel.error("UnresolvedReference", value, "UnresolvedReference: " + value + frames(exception));
+			channel.error("UnresolvedReference", value,
+					"UnresolvedReference: " + value + frames(exception));
 			return;
 		}
 		String name = className(exception);

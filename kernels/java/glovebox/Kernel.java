@@ -87,7 +87,7 @@ public final class Kernel {
 		Map<String, String> old = set(variables);
 		try {
 			if (first && directory != null && !isHere(directory)) {
-				channel.error("ChangeDirectory", directory,
+				channel.error("ChangeDirectory", "cannot go to the directory " + directory,
 						"a Java program cannot change its directory; this one is in " + here());
 				return;
 			}

@@ -4,6 +4,8 @@ package glovebox;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import jdk.jshell.JShell;
 import jdk.jshell.Snippet;
 import jdk.jshell.Snippet.SubKind;
@@ -26,6 +28,7 @@ final class Session {
 
 	private static final long STOP_AGAIN_MS = 50;
 	private static final Signal INTERRUPT = new Signal("INT");
+	private static final Signal MARK = new Signal("WINCH");
 
 	private final JShell shell;
 	private final Channel channel;
@@ -35,7 +38,7 @@ final class Session {
 		this.channel = channel;
 		shell = JShell.builder().executionEngine(new Engine(), Map.of()).build();
 		faults = new Faults(channel, shell);
-		Signal.handle(INTERRUPT, SignalHandler.SIG_IGN);
+		Signal.handle(INTERRUPT, signal -> { });
 		for (String name : IMPORTS) {
 			shell.eval("import " + name + ".*;");
 		}
@@ -65,7 +68,8 @@ final class Session {
 			ClassBytecodes[] changed = classes.clone();
 			for (int i = 0; i < classes.length; i++) {
 				try {
-					changed[i] = new ClassBytecodes(classes[i].name(), Exit.replace(classes[i].bytecodes()));
+					changed[i] = new ClassBytecodes(classes[i].name(),
+							Exit.replace(classes[i].bytecodes()));
 				} catch (IOException e) {
 					throw new IllegalStateException(e);
 				}
@@ -75,17 +79,17 @@ final class Session {
 	}
 
 	/**
-	 * Runs a cell and says what came of it. SIGINT is ignored except while it runs; Java may deliver it late, and
-	 * then it is for a cell that is no longer there.
+	 * Runs a cell and says what came of it. SIGINT means something only while it runs.
 	 */
 	void run(String code) throws IOException {
 		Interrupt interrupt = new Interrupt();
+		forgetSignals();
 		Signal.handle(INTERRUPT, interrupt);
 		SnippetEvent last;
 		try {
 			last = evaluateAll(code, interrupt);
 		} finally {
-			Signal.handle(INTERRUPT, SignalHandler.SIG_IGN);
+			Signal.handle(INTERRUPT, signal -> { });
 			interrupt.close();
 		}
 		if (interrupt.came) {
@@ -95,12 +99,28 @@ final class Session {
 		}
 	}
 
+	/**
+	 * Waits until every SIGINT that came so far has been given to its handler, which Java does in a thread, when
+	 * it finds the time: those are of older cells. It looks at signals in the order of their numbers, so another
+	 * with a higher one comes after them.
+	 */
+	private static void forgetSignals() {
+		CountDownLatch arrived = new CountDownLatch(1);
+		Signal.handle(MARK, signal -> arrived.countDown());
+		Signal.raise(MARK);
+		try {
+			arrived.await(1, TimeUnit.SECONDS);
+		} catch (InterruptedException e) {
+			Thread.currentThread().interrupt();
+		}
+	}
+
 	/** The interrupt of one cell. */
 	private final class Interrupt implements SignalHandler {
 		private volatile boolean came;
 		private boolean closed;
 
-		/** In a thread of its own. JShell forgets a request to stop that comes before the snippet is compiled. */
+		/** In a thread of its own. JShell forgets a request that comes before the snippet is compiled. */
 		@Override
 		public void handle(Signal signal) {
 			while (stop()) {

@@ -10,6 +10,7 @@ zy() {
 
 	[ "$(id -u)" -eq 0 ] || cannot 'needs root: other services have no zygote'
 	if [ ! -d "$found" ]; then
+		# shellcheck disable=SC2154 # of the suite
 		timeout 300 python3 "$HERE/contexts.py" "$found" "${rows[@]}"
 	fi
 	[ -f "$found/$row" ] || breach "there is no outcome of $row"

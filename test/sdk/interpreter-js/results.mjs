@@ -159,8 +159,10 @@ test('an object whose repr fails ends the cell with an error', async () => {
 
 test('display() comes in order with what is printed', async () => {
   const seen = [];
-  await run('print("one")\ndisplay("two")\nprint("three")\n"four"', {
-    onStdout: ({ line }) => { seen.push(line.trim()); }, onResult: ({ text }) => { seen.push(text); },
-  });
-  assert.deepEqual(seen, ['one', 'two', 'three', 'four']);
+  const callbacks = { onStdout: ({ line }) => { seen.push(line.trim()); }, onResult: ({ text }) => { seen.push(text); } };
+  await run('print("one")\ndisplay("two")\nprint("three")\n!echo four\ndisplay("five")\n!echo six\n"seven"', callbacks);
+  assert.equal(seen.join(' ').replaceAll('\n', ' '), 'one two three four five six seven');
+  seen.length = 0;
+  await run('for i in range(100):\n    print(f"p{i}")\n    display(i)', callbacks);
+  assert.equal(seen.join(' '), Array.from({ length: 100 }, (_, i) => `p${i} ${i}`).join(' '));
 });
