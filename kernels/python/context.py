@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 
-from glovebox_kernel import errors, hooks, interrupt, results, search_path, streams
+from glovebox_kernel import chance, errors, hooks, interrupt, results, search_path, streams
 from glovebox_kernel.channel import Channel, Closed
 
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -61,19 +61,22 @@ def load(preload):
     gc.freeze()  # a collection in a forked context leaves these pages shared
 
 
-def after_fork(environ):
-    if environ is not None:
-        os.environ.clear()
-        os.environ.update(environ)
-    for module in ("random", "numpy.random", "torch"):
-        if module in sys.modules:
-            sys.modules[module].seed()  # from the system's entropy
+def before_forks(environ):
+    os.environ.clear()
+    os.environ.update(environ)
+    chance.prepare()
     if "tempfile" in sys.modules:
         sys.modules["tempfile"]._name_sequence = None  # pylint: disable=protected-access
     for name in ("get_configdir", "get_cachedir"):  # remembered for the zygote's home
         forget = getattr(getattr(sys.modules.get("matplotlib"), name, None), "cache_clear", None)
         if forget is not None:
             forget()
+    gc.collect()
+    gc.freeze()
+
+
+def after_fork():
+    chance.renew()
 
 
 class Context:

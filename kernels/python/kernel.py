@@ -32,10 +32,15 @@ def load(preload=()):
     context.load(preload)
 
 
-def after_fork(environ=None):
-    """In the process that becomes a context: nothing random may be what it is in a sister process. With
-    `environ` these variables are all there are."""
-    context.after_fork(environ)
+def before_forks(environ):
+    """In the process that contexts are forked from, when all is loaded: these variables are all they have. What can be
+    done here costs no context a page of its own."""
+    context.before_forks(environ)
+
+
+def after_fork():
+    """In the process that becomes a context: nothing random may be what it is in a sister process."""
+    context.after_fork()
 
 
 def serve(requests_fd, events_fd):

@@ -85,7 +85,7 @@ def become_context(kernel):
     ctypes.pythonapi.PyOS_AfterFork_Child()
     stir_openssl()
     sys.argv[:] = [os.path.join(HERE, "kernel.py")]
-    kernel.after_fork(ENVIRONMENT)
+    kernel.after_fork()
     kernel.serve(REQUESTS_FD, EVENTS_FD)
 
 
@@ -96,9 +96,9 @@ def main():
     except Exception as problem:  # pylint: disable=broad-except
         cannot(f"{type(problem).__name__}: {problem}")
     release_descriptors()
+    kernel.before_forks(ENVIRONMENT)
     stir_openssl()
     tell_descriptors()
-    gc.freeze()
     library.zygote_compact(PROC_FD)
     ctypes.pythonapi.PyOS_BeforeFork()  # once for all children: nothing happens here in between
     result = library.zygote_serve(SOCK_FD)

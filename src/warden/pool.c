@@ -13,8 +13,8 @@
 
 #define PAUSE_US 2000            /* after a request: what it asked for comes first */
 #define AFTER_FAILURE_US 5000000 /* whatever it is, trying at once will not help */
-#define QUIET_US 500000  /* without a request: there is time for what is not needed at once */
-#define IMPROVE_US 20000 /* between two of them */
+#define QUIET_US 15000  /* without a request: there is time for what is not needed at once */
+#define IMPROVE_US 5000 /* between two of them */
 
 static struct warden_limits usual_limits(const struct config *c)
 {

@@ -34,7 +34,7 @@ def run_child(kernel):
         os.dup2(out, 1)
         for fd in (to_kernel, from_kernel, output, out):
             os.close(fd)
-        kernel.after_fork({"B": "theirs"})
+        kernel.after_fork()
         kernel.serve(requests, events)
     for fd in (requests, events, out):
         os.close(fd)
@@ -51,6 +51,7 @@ def main():
     os.environ["A"] = "ours"
     before = set(os.listdir("/proc/self/fd"))
     kernel = load(path, packages)
+    kernel.before_forks({"B": "theirs"})
     about = {"threads": len(os.listdir("/proc/self/task")), "descriptors": sorted(set(os.listdir("/proc/self/fd")) - before)}
     about["children"] = [run_child(kernel) for _ in range(count)]
     os.write(1, json.dumps(about).encode())
