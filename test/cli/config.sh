@@ -97,6 +97,6 @@ config_man=$HERE/../../docs/glovebox.toml.5
 while read -r config_name config_value; do
 	is "$(sed -n "/^\.Ss Section ${config_name%.*}$/,/^\.S[sh] /p" "$config_man" |
 		sed -n "/^\.It Cm ${config_name#*.} /,/^\.It\|^\.El/p" |
-		awk '/^Default:$/ { getline; print $2 } /Default: empty/ { print "empty" }')" \
+		awk '/^Default:$/ { getline; sub(/^\.Cm /, ""); sub(/ \.$/, ""); print } /Default: empty/ { print "empty" }')" \
 		"${config_value:-empty}" "the manual's default of $config_name"
 done < <(json 'to_entries[] | .key + " " + .value.value')
