@@ -4,9 +4,19 @@
 #include "base/util.h"
 
 #ifdef GLOVEBOX_BREAKABLE
-bool control_on(const char *name)
+static const char *broken;
+
+/* At once: whoever loads this into another program may change its variables later. */
+__attribute__((constructor)) static void read_broken(void)
 {
 	const char *list = getenv("GLOVEBOX_BREAK");
+
+	broken = list ? strdup(list) : NULL;
+}
+
+bool control_on(const char *name)
+{
+	const char *list = broken;
 	size_t len = strlen(name);
 
 	while (list && *list) {
