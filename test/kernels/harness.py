@@ -105,7 +105,8 @@ class Kernel:
         requests_out, events_in = _high(requests_out), _high(events_in)
         # bash puts the pipes at 3 and 4, which may be in use here, and closes the others.
         # And whoever started us in the background of a shell has made SIGINT ignored.
-        wrapper = ["/usr/bin/env", "--default-signal=INT", "bash", "-c", 'exec 3<&"$0" 4>&"$1"; a=$0 b=$1; shift; exec {a}<&- {b}>&-; exec "$@"',
+        wrapper = ["/usr/bin/env", "--default-signal=INT", "bash", "-c",
+                   'exec 3<&"$0" 4>&"$1"; a=$0 b=$1; shift; exec {a}<&- {b}>&-; exec "$@"',
                    str(requests_out), str(events_in)]
         self.process = subprocess.Popen(wrapper + list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, pass_fds=(requests_out, events_in), cwd=cwd,
