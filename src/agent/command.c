@@ -106,17 +106,25 @@ static void kill_everything(void)
 	(void)kill(-1, SIGKILL);
 }
 
-void command_signal(struct command *c, int sig)
+/* A shell on a terminal puts what it runs into other groups; the one in front is known, as long as the shell lives. */
+static pid_t foreground_of(const struct command *c)
 {
 	pid_t foreground;
+
+	if (!c->pty || c->out_fd < 0 || ioctl(c->out_fd, TIOCGPGRP, &foreground) < 0)
+		return 0;
+	return foreground > 1 && foreground != c->pid ? foreground : 0;
+}
+
+void command_signal(struct command *c, int sig)
+{
+	pid_t foreground = sig == SIGKILL ? foreground_of(c) : 0;
 
 	/* It leads a session and so a group of its own number, which stays taken as long as the group has
 	 * members. Before the child has got that far there is only the child. */
 	if (kill(-c->pid, sig) < 0 && c->alive)
 		(void)kill(c->pid, sig);
-	/* A shell on a terminal puts what it runs into other groups; the one in front is known. */
-	if (sig == SIGKILL && c->pty && c->out_fd >= 0 &&
-	    ioctl(c->out_fd, TIOCGPGRP, &foreground) == 0 && foreground > 1 && foreground != c->pid)
+	if (foreground)
 		(void)kill(-foreground, sig);
 }
 

@@ -157,7 +157,7 @@ static void test_pty_kill(void **state)
 	assert_true(now_ms() - begun < 2000);
 	run_sh(&(struct spec){ 0 }, "sleep 0.1; pgrep -af 'sleep 30[0]' && exit 1; exit 0", &o);
 	if (o.exit.code != 0)
-		fail_msg("%s", o.text);
+		fail_msg("code %d, signal %d: %s", o.exit.code, o.exit.signal, o.text);
 }
 
 static void expect_refused(uint32_t pid, enum wire_input_kind kind)
