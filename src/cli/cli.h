@@ -32,3 +32,6 @@ int cli_client(int argc, char **argv); /* all verbs of glovebox-client; argv[-1]
 
 /* One line on standard error: "glovebox: …". Returns status, for `return cli_error(…)`. */
 int cli_error(int status, const char *fmt, ...) _printf_(2, 3);
+
+/* Signals end the box first: from here on they arrive where the box is watched. The descriptor to read them from. */
+_must_check_ int cli_hold_signals(void);

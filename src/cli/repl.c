@@ -5,7 +5,6 @@
 #include "cli/run_args.h"
 
 #include <signal.h>
-#include <sys/signalfd.h>
 
 static const char help[] =
 	"Usage: glovebox repl [OPTION]… [-l LANG]\n"
@@ -81,21 +80,6 @@ static void repl_done(struct repl *r)
 	buf_done(&r->record);
 }
 
-/* Ctrl-C is for the cell. What else wants us to stop ends the box first. */
-static int hold_signals(void)
-{
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	(void)sigaction(SIGPIPE, &ignore, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 int cli_repl(int argc, char **argv)
 {
 	_cleanup_(repl_done) struct repl r = {
@@ -116,7 +100,7 @@ int cli_repl(int argc, char **argv)
 #endif
 	r.terminal = !r.q.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	r.colour = !r.q.json && isatty(STDERR_FILENO) && !getenv("NO_COLOR");
-	r.q.signal_fd = hold_signals();
+	r.q.signal_fd = cli_hold_signals(); /* Ctrl-C is for the cell */
 	e = r.place->open(&r, &fail);
 	if (e < 0)
 		return r.ended_by ? 128 + r.ended_by : cli_error(CLI_FAILURE, "%s", fail.msg);

@@ -171,8 +171,7 @@ static int exit_status(const struct run_result *r)
 	return CLI_FAILURE;
 }
 
-/* Signals end the box first: from here on they arrive where the box is watched. */
-static int hold_signals(void)
+int cli_hold_signals(void)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t set;
@@ -231,7 +230,7 @@ int cli_run(int argc, char **argv)
 	(void)fprintf(stderr,
 		      "glovebox: warning: a test build whose protections can be switched off\n");
 #endif
-	q.signal_fd = hold_signals();
+	q.signal_fd = cli_hold_signals();
 	e = use_service ? run_in_service(&q, &r) : run_in_box(&q, &r);
 	if (e < 0 && out.made)
 		(void)rmdir(out.path);
