@@ -116,6 +116,8 @@ static void show_history(struct edit *e, bool up)
 
 void edit_done(struct edit *e)
 {
+	if (e->has_before)
+		(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &e->before);
 	for (size_t i = 0; i < e->n_history; i++)
 		free(e->history[i]);
 	e->n_history = 0;
@@ -249,16 +251,23 @@ static int edit_keys(struct edit *e)
 
 int edit_line(struct edit *e, const char *prompt, const char *indent)
 {
-	struct termios before, raw;
+	struct termios raw, between;
 	int r;
 
-	if (tcgetattr(STDIN_FILENO, &before) < 0)
+	if (!e->has_before && tcgetattr(STDIN_FILENO, &e->before) < 0)
 		return errno == EIO ? EDIT_EOF : -errno; /* EIO: the terminal is gone */
-	raw = before;
+	e->has_before = true;
+	raw = e->before;
 	raw.c_iflag &= (tcflag_t) ~(ICRNL | INLCR | IGNCR | IXON);
 	raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO | ISIG | IEXTEN);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
+	/*
+	 * While a cell runs, keys stay keys for the next line: in a line mode the terminal would keep
+	 * Ctrl-D, for one, as something that no later read can tell. Only Ctrl-C and Ctrl-Z act at once.
+	 */
+	between = raw;
+	between.c_lflag |= ISIG;
 	e->prompt = prompt;
 	e->shown = e->n_history;
 	if (!e->pasting)
@@ -272,6 +281,6 @@ int edit_line(struct edit *e, const char *prompt, const char *indent)
 	edit_draw(e);
 	r = edit_keys(e);
 	(void)!io_write_all(STDOUT_FILENO, PASTE_OFF, strlen(PASTE_OFF));
-	(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
-	return r;
+	(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &between);
+	return r == -EIO ? EDIT_EOF : r;
 }

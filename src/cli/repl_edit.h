@@ -9,11 +9,15 @@
 
 #include "base/buf.h"
 
+#include <termios.h>
+
 #define EDIT_LINE_MAX ((size_t)64 * 1024)
 #define EDIT_HISTORY_MAX 500
 
 struct edit {
 	int signal_fd;
+	struct termios before; /* what the terminal goes back to at the end */
+	bool has_before;
 	struct buf line;
 	size_t cursor; /* a byte offset, always between characters */
 	const char *prompt;

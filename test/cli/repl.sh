@@ -18,6 +18,7 @@ events() {
 # typed SCRIPT OPTION…: at a terminal; see the program.
 typed() {
 	capture "$HERE/typed" "$GLOVEBOX" repl --local "${@:2}" <<<"$1"
+	[ "$STATUS" = 0 ] || tail -c 2000 <<<"$OUT" | cat -v | sed 's/^/# terminal: /'
 	OUT=${OUT//$'\r'/}
 }
 
