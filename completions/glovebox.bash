@@ -39,10 +39,14 @@ _glovebox_run() {
 	--output) _glovebox_words "$cur" '64K 1M 16M' ;;
 	--files) _glovebox_words "$cur" '1000 65536' ;;
 	--pids) _glovebox_words "$cur" '16 64 256' ;;
-	-c | --code | --env) ;;
+	--net) _glovebox_words "$cur" 'none learn' ;;
+	--learn-to) _glovebox_files "$cur" ;;
+	--allow-set) _glovebox_words "$cur" "$("$program" egress set ls 2>/dev/null | cut -f1)" ;;
+	-c | --code | --env | --allow | --allow-private) ;;
 	*)
 		if [[ $cur == -* ]]; then
 			_glovebox_words "$cur" '-l --language -c --code -t --template --stdin --in --out --env --service --local
+				--allow --allow-set --allow-private --net --learn-to
 				--timeout --cpu-time --cpus --memory --disk --files --pids --output
 				--json --raw -v --verbose -h --help --'
 		else

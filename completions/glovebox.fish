@@ -12,6 +12,10 @@ function __glovebox_in_run
 	test (count $words) -ge 2; and test "$words[2]" = run; and not contains -- -- $words
 end
 
+function __glovebox_sets
+	glovebox egress set ls 2>/dev/null | cut -f1
+end
+
 function __glovebox_sandboxes
 	glovebox ls -q 2>/dev/null
 end
@@ -69,6 +73,11 @@ complete -c glovebox -n __glovebox_in_run -l out -x -a '(__fish_complete_directo
 complete -c glovebox -n __glovebox_in_run -l env -x -d 'set a variable, NAME=VALUE'
 complete -c glovebox -n __glovebox_in_run -l service -d 'in the running service'
 complete -c glovebox -n __glovebox_in_run -l local -d 'in this process'
+complete -c glovebox -n __glovebox_in_run -l allow -x -d 'let it reach a host, an address or a range'
+complete -c glovebox -n __glovebox_in_run -l allow-set -x -a '(__glovebox_sets)' -d 'what a rule set allows'
+complete -c glovebox -n __glovebox_in_run -l allow-private -x -d 'let rules reach into a private range'
+complete -c glovebox -n __glovebox_in_run -l net -x -a 'none learn' -d 'no network, or learn what it needs'
+complete -c glovebox -n __glovebox_in_run -l learn-to -r -F -d 'write what was learned to a file'
 complete -c glovebox -n __glovebox_in_run -l timeout -x -a '1s 5s 30s 5m' -d 'wall clock'
 complete -c glovebox -n __glovebox_in_run -l cpu-time -x -a '1s 10s 60s' -d 'CPU time'
 complete -c glovebox -n __glovebox_in_run -l cpus -x -a '0.5 1 2' -d 'CPU share'

@@ -26,6 +26,7 @@ int cli_run(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_repl(int argc, char **argv);
 int cli_languages(int argc, char **argv);
+int cli_egress(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_client(int argc, char **argv); /* all verbs of glovebox-client; argv[-1] must be there */

@@ -122,6 +122,7 @@ void doctor_check_seccomp(const struct doctor *d, struct doctor_result *r);
 void doctor_check_landlock(const struct doctor *d, struct doctor_result *r);
 void doctor_check_memfd(const struct doctor *d, struct doctor_result *r);
 void doctor_check_nftables(const struct doctor *d, struct doctor_result *r);
+void doctor_check_egress(const struct doctor *d, struct doctor_result *r);
 
 /* doctor_namespaces.c */
 void doctor_check_userns(const struct doctor *d, struct doctor_result *r);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel itself must have. */
+#include "box/doors.h"
 #include "box/filter.h"
 #include "cli/doctor.h"
+#include "service/program.h"
 #include "sys/landlock.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
 
-#include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
+#include <limits.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/utsname.h>
 
 #ifndef MFD_EXEC
@@ -149,53 +147,37 @@ void doctor_check_memfd(const struct doctor *d, struct doctor_result *r)
 	doctor_remedy(r, "sudo sysctl -w vm.memfd_noexec=1");
 }
 
-/* Asks nf_tables for its generation; the kernel loads the module for whoever owns the namespace. */
-static int try_nftables(void)
-{
-	struct {
-		struct nlmsghdr head;
-		struct nfgenmsg gen;
-	} ask = {
-		.head = { .nlmsg_len = sizeof(ask),
-			  .nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN,
-			  .nlmsg_flags = NLM_F_REQUEST },
-	};
-	union {
-		struct nlmsghdr head;
-		char bytes[1024];
-	} answer;
-	const struct timeval patience = { .tv_sec = 2 };
-	_cleanup_(fd_closep) int fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-	const struct nlmsgerr *error = NLMSG_DATA(&answer.head);
-	ssize_t n;
-
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
-	    send(fd, &ask, sizeof(ask), 0) < 0)
-		return -errno;
-	n = recv(fd, &answer, sizeof(answer), 0);
-	if (n < (ssize_t)sizeof(answer.head))
-		return n < 0 ? -errno : -EIO;
-	if (answer.head.nlmsg_type != NLMSG_ERROR)
-		return 0;
-	return n < (ssize_t)NLMSG_LENGTH(sizeof(*error)) ? -EIO : error->error;
-}
-
+/* With the rules that boxes get; the kernel loads its modules for whoever owns the namespace. */
 void doctor_check_nftables(const struct doctor *d, struct doctor_result *r)
 {
-	bool program = access("/usr/sbin/nft", X_OK) == 0 || access("/sbin/nft", X_OK) == 0;
 	int e;
 
 	if (doctor_is_blocked(d, r))
 		return;
-	e = doctor_probe(CLONE_NEWUSER | CLONE_NEWNET, try_nftables);
+	e = doors_probe_catching();
 	if (e == 0) {
-		doctor_summary(r, DOCTOR_OK, "the kernel has nf_tables in namespaces%s",
-			       program ? ", nft is installed" : "");
+		doctor_summary(r, DOCTOR_OK, "nf_tables leads every connection to egress");
 		return;
 	}
-	doctor_summary(r, DOCTOR_NOTE, "no nf_tables in a namespace: %s", strerror(-e));
-	doctor_cost(r, "nothing today: boxes have no network. A network with rules will need it");
-	doctor_remedy(r, "sudo modprobe nf_tables (built as a module in Debian's and Ubuntu's "
-			 "kernels)");
+	doctor_summary(r, DOCTOR_NOTE, "nf_tables cannot redirect in a namespace: %s",
+		       strerror(-e));
+	doctor_detail(r, "A box with network reaches it through the proxy variables only. Nothing "
+			 "gets out that is not allowed, either way.");
+	doctor_cost(r, "programs in boxes that know of no proxy have no network");
+	doctor_remedy(r, "sudo modprobe -a nf_tables nft_redir nft_ct (modules in Debian's and "
+			 "Ubuntu's kernels)");
+}
+
+void doctor_check_egress(const struct doctor *d, struct doctor_result *r)
+{
+	char path[PATH_MAX];
+
+	(void)d;
+	if (program_find("egress", "glovebox-egress", path, sizeof(path)) == 0) {
+		doctor_summary(r, DOCTOR_OK, "boxes can be given network, to what is allowed only");
+		return;
+	}
+	doctor_summary(r, DOCTOR_WARNING, "there is no glovebox-egress");
+	doctor_cost(r, "no box can have network, whatever is asked for");
+	doctor_remedy(r, "install glovebox completely, or build it: meson compile -C build");
 }

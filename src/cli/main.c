@@ -10,11 +10,14 @@ static const struct cli_verb verbs[] = {
 	{ "run", "run code or a command in a sealed box", cli_run, "One run" },
 	{ "repl", "a notebook prompt on a sealed box", cli_repl, NULL },
 	{ "languages", "show the languages that can be run here", cli_languages, NULL },
+	{ "egress", "keep rule sets for the network, and ask what they allow", cli_egress, NULL },
 
 	{ "serve", "serve sandboxes over HTTP, for E2B's SDKs and the verbs below", cli_serve,
 	  "A service" },
 	{ "key", "make, show, rotate and revoke keys", cli_client, NULL },
+	{ "cert", "make a certificate for a domain of sandbox addresses", cli_client, NULL },
 	{ "config", "check and show settings", cli_client, NULL },
+	{ "secret", "keep values that only requests of sandboxes get", cli_client, NULL },
 
 	{ "create", "create a sandbox", cli_client, "Sandboxes of a running service" },
 	{ "ls", "list sandboxes", cli_client, NULL },

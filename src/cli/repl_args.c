@@ -167,7 +167,7 @@ static int use_language(struct repl *r, const char *name, struct fail *fail)
 	if (e == 0)
 		e = language_env(&r->language, &vars, &language, fail);
 	if (e == 0)
-		e = run_env(limits, (const char *const *)language,
+		e = run_env(limits, (const char *const *)language, NULL,
 			    (const char *const *)r->q.given_env, &r->q.env);
 	return e;
 }

@@ -38,7 +38,7 @@ static int make_box(struct repl *r, struct local *l, struct fail *fail)
 	};
 	struct box_template layers;
 	struct template t;
-	int e = template_open(r->q.template_name, &t, fail);
+	int e = template_open(r->q.template_name, "", &t, fail);
 
 	if (e == 0)
 		e = box_host_open(&l->host, fail);

@@ -23,7 +23,7 @@ static const char help[] =
 	"Usage: glovebox run [OPTION]… [-l LANG] [-c CODE | FILE | -]\n"
 	"       glovebox run [OPTION]… -- COMMAND [ARGUMENT]…\n"
 	"\n"
-	"Runs code in a sealed box: no network, no host files, nothing kept.\n"
+	"Runs code in a sealed box: no network unless it is allowed, no host files, nothing kept.\n"
 	"\n"
 	"What to run\n"
 	"  -l, --language LANG   language of the code (default: from FILE's name)\n"
@@ -36,6 +36,14 @@ static const char help[] =
 	"      --service         in the running service; for an ordinary user, where there is one,\n"
 	"                        that is the default, for it makes the better boxes\n"
 	"      --local           in this process\n"
+	"\n"
+	"Network (none, unless one of these is given)\n"
+	"      --allow RULE      let it reach HOST, *.DOMAIN, an address or a range, each with :PORTS;\n"
+	"                        HOST alone is its ports 80 and 443. Can be given again\n"
+	"      --allow-set NAME  what a rule set of this machine allows; see 'glovebox egress --help'\n"
+	"      --allow-private RANGE  let rules reach into a private or reserved range\n"
+	"      --net learn       let everything through and tell the rules that would have done\n"
+	"      --learn-to FILE   ... writing them there\n"
 	"\n"
 	"Limits (reaching one ends the run and is named)\n"
 	"      --timeout 30s     wall clock          --memory 256M   memory\n"
@@ -55,7 +63,9 @@ static const char help[] =
 	"  glovebox run -l python -c 'print(6 * 7)'\n"
 	"  glovebox run script.js --memory 512M --timeout 5s\n"
 	"  glovebox run --in data.csv --out results -l python analyse.py\n"
-	"  glovebox run --json -- sh -c 'id; cat /etc/passwd'\n";
+	"  glovebox run --json -- sh -c 'id; cat /etc/passwd'\n"
+	"  glovebox run --allow example.com -- curl -s https://example.com/\n"
+	"  glovebox run --net learn -- pip download six\n";
 
 /* Descriptors of the result directory: made by us or found empty. */
 struct out_dir {
@@ -142,6 +152,7 @@ static void print_notes(const struct run_request *q, const struct run_result *r)
 	if (r->isolated && !(r->isolation.cgroup_features & CGROUP_MEMORY))
 		(void)fprintf(stderr, "glovebox: warning: no memory cgroup here, limits are per "
 				      "process only (see 'glovebox doctor')\n");
+	run_net_notes(q, r);
 	if (q->verbose)
 		print_usage(q, r);
 }
@@ -234,6 +245,8 @@ int cli_run(int argc, char **argv)
 	e = use_service ? run_in_service(&q, &r) : run_in_box(&q, &r);
 	if (e < 0 && out.made)
 		(void)rmdir(out.path);
+	if (run_net_save(&q, &r, &fail) < 0)
+		(void)cli_error(0, "%s", fail.msg);
 	if (q.json && run_print_json(&q, &r) < 0)
 		return cli_error(CLI_FAILURE, "cannot write the result");
 	if (!q.json)

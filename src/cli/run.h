@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/termsafe.h"
 #include "box/box.h"
+#include "cli/run_net.h"
 #include "run/result.h"
 
 /* A command: compiling or running. */
@@ -40,7 +41,8 @@ struct run_request {
 	char *language;          /* its name, for the service; NULL for a command */
 	struct run_limits given; /* what was asked for, 0 where nothing was */
 	char **given_env;        /* likewise; the strings are the caller's */
-	int where;               /* enum run_where */
+	struct run_net_wish net;
+	int where; /* enum run_where */
 	bool json;
 	bool raw; /* do not defuse control characters on a terminal */
 	int verbose;
@@ -49,9 +51,10 @@ struct run_request {
 /* Does it all; the result is complete whatever it returns. Negative: r->status is RUN_SETUP_ERROR. */
 int run_in_box(const struct run_request *q, struct run_result *r);
 
-/* Watches one command to its end, passing its output on. */
+/* Watches one command to its end, passing its output on. net may be NULL. */
 int run_watch(const struct run_request *q, const struct run_step *step, struct box *b,
-	      struct box_exec *e, struct run_result *r, struct run_usage *usage);
+	      struct box_exec *e, struct run_net *net, struct run_result *r,
+	      struct run_usage *usage);
 
 int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail);
 int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_result *r,

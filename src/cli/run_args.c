@@ -3,6 +3,7 @@
 
 #include "cli/run_service.h"
 #include "language/language.h"
+#include "template/template.h"
 #include "wire/wire.h"
 
 #include <fcntl.h>
@@ -32,6 +33,11 @@ static const struct option options[] = {
 	{ "raw", no_argument, NULL, OPT_RAW },
 	{ "local", no_argument, NULL, OPT_LOCAL },
 	{ "service", no_argument, NULL, OPT_SERVICE },
+	{ "allow", required_argument, NULL, OPT_ALLOW },
+	{ "allow-set", required_argument, NULL, OPT_ALLOW_SET },
+	{ "allow-private", required_argument, NULL, OPT_ALLOW_PRIVATE },
+	{ "net", required_argument, NULL, OPT_NET },
+	{ "learn-to", required_argument, NULL, OPT_LEARN_TO },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -100,6 +106,12 @@ static int read_option(int id, struct args *a, struct run_request *q, struct fai
 		return 0;
 	case OPT_ENV:
 		return add_env(a, optarg, fail);
+	case OPT_ALLOW:
+	case OPT_ALLOW_SET:
+	case OPT_ALLOW_PRIVATE:
+	case OPT_NET:
+	case OPT_LEARN_TO:
+		return run_net_option(&q->net, id, optarg, fail);
 	default:
 		return run_args_limit(id, optarg, &a->given, fail);
 	}
@@ -317,6 +329,15 @@ static int keep_given(const struct args *a, struct run_request *q)
 	return 0;
 }
 
+/* Of a local run: the service has its own. A root directory that somebody else made has no certificates of ours. */
+static const char *const *network_variables(const struct run_request *q)
+{
+	if (!run_net_wanted(&q->net))
+		return NULL;
+	return run_network_env(*run_net_ca_bundle(&q->net) &&
+			       template_is_builtin(q->template_name));
+}
+
 int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *fail)
 {
 	_cleanup_(freep) char **language_vars = NULL;
@@ -335,7 +356,10 @@ int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *f
 	if (r == 0)
 		r = keep_given(&a, ret);
 	if (r == 0)
-		r = run_env(&ret->run.limits, (const char *const *)language_vars, a.env, &ret->env);
+		r = run_net_wish_check(&ret->net, ret->where != RUN_WHERE_SERVICE, fail);
+	if (r == 0)
+		r = run_env(&ret->run.limits, (const char *const *)language_vars,
+			    network_variables(ret), a.env, &ret->env);
 	if (r == -ENOMEM && !fail->msg[0])
 		r = fail_set(fail, ENOMEM, "options", "out of memory");
 	return r;
@@ -353,6 +377,7 @@ void run_request_done(struct run_request *q)
 	}
 	free(q->inputs);
 	run_env_free(q->env);
+	run_net_wish_done(&q->net);
 	free(q->language);
 	free(q->given_env);
 	fd_closep(&q->stdin_fd);

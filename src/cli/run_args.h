@@ -7,7 +7,8 @@
 
 #define RUN_REQUEST_INIT                                                                           \
 	{                                                                                          \
-		.stdin_fd = -EBADF, .signal_fd = -EBADF, .template_name = "base"                   \
+		.stdin_fd = -EBADF, .signal_fd = -EBADF, .template_name = "base",                  \
+		.net = { .learn_fd = -EBADF },                                                     \
 	}
 
 /*

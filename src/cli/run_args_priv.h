@@ -22,6 +22,11 @@ enum run_option {
 	OPT_RAW,
 	OPT_LOCAL,
 	OPT_SERVICE,
+	OPT_ALLOW,
+	OPT_ALLOW_SET,
+	OPT_ALLOW_PRIVATE,
+	OPT_NET,
+	OPT_LEARN_TO,
 };
 
 /* run_limits.c: one limit (an enum run_option) as it was typed. */

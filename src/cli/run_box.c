@@ -23,6 +23,11 @@ static void box_exec_closep(struct box_exec *e)
 	box_exec_close(e);
 }
 
+static void run_net_freep(struct run_net **n)
+{
+	run_net_free(*n);
+}
+
 /* What the whole box may use: the larger of its two steps. */
 static struct box_limits whole_box(const struct run_request *q)
 {
@@ -43,10 +48,47 @@ static struct box_limits whole_box(const struct run_request *q)
 	return l;
 }
 
-static int run_step(const struct run_request *q, const struct run_step *step, struct box *b,
-		    struct run_result *r, struct run_usage *usage, uint64_t begun_us,
+/* What is done to the box in this run. */
+struct job {
+	const struct run_request *q;
+	struct box *b;
+	struct run_net *net; /* NULL: it gets no network */
+	struct run_result *r;
+	uint64_t begun_us;
+};
+
+/* Has the box come up as it should? */
+static int await_box(struct job *j, struct fail *fail)
+{
+	struct run_result *r = j->r;
+	int ready = box_await(j->b, fail);
+
+	if (ready < 0)
+		return ready;
+	r->isolated = true;
+	r->isolation.features = j->b->report.features;
+	r->isolation.landlock_abi = j->b->report.landlock_abi;
+	r->isolation.masks = j->b->report.masks;
+	r->setup_us = clock_boot_us() - j->begun_us;
+	return 0;
+}
+
+/* Its network must be there before the first command is. */
+static int give_network(struct job *j, struct fail *fail)
+{
+	int e = await_box(j, fail);
+
+	if (e == 0)
+		e = run_net_open(j->net, &j->q->net, j->b, fail);
+	j->r->setup_us = clock_boot_us() - j->begun_us;
+	return e;
+}
+
+static int run_step(struct job *j, const struct run_step *step, struct run_usage *usage,
 		    struct fail *fail)
 {
+	const struct run_request *q = j->q;
+	struct box *b = j->b;
 	_cleanup_(box_exec_closep) struct box_exec e = BOX_EXEC_INIT;
 	const struct box_command command = {
 		.argv = (const char *const *)step->argv,
@@ -63,15 +105,10 @@ static int run_step(const struct run_request *q, const struct run_step *step, st
 
 	/* The first command was sent ahead; what counts is whether the box came up as it should. */
 	if (b->setup_fd >= 0) {
-		int ready = box_await(b, fail);
+		int ready = await_box(j, fail);
 
 		if (ready < 0)
 			return ready;
-		r->isolated = true;
-		r->isolation.features = b->report.features;
-		r->isolation.landlock_abi = b->report.landlock_abi;
-		r->isolation.masks = b->report.masks;
-		r->setup_us = clock_boot_us() - begun_us;
 	}
 	if (e_result < 0)
 		return e_result;
@@ -80,33 +117,38 @@ static int run_step(const struct run_request *q, const struct run_step *step, st
 		return fail_set(fail, -e_result, "cgroups", "cannot read the box's CPU time: %s",
 				strerror(-e_result));
 	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
-	e_result = run_watch(q, step, b, &e, r, usage);
+	e_result = run_watch(q, step, b, &e, j->net, j->r, usage);
 	if (e_result < 0)
 		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
 				strerror(-e_result));
 	return 0;
 }
 
-static int run_steps(const struct run_request *q, struct box *b, struct run_result *r,
-		     uint64_t begun_us, struct fail *fail)
+static int run_steps(struct job *j, struct fail *fail)
 {
-	int e = run_send_inputs(q, b, fail);
+	const struct run_request *q = j->q;
+	struct run_result *r = j->r;
+	int e = run_send_inputs(q, j->b, fail);
 
 	if (e < 0) {
 		/* If it was the box that failed, that is the reason to tell. */
-		int ready = b->setup_fd >= 0 ? box_await(b, fail) : 0;
+		int ready = j->b->setup_fd >= 0 ? box_await(j->b, fail) : 0;
 
 		return ready < 0 ? ready : e;
 	}
+	if (j->net)
+		e = give_network(j, fail);
+	if (e < 0)
+		return e;
 	if (q->has_compile) {
 		r->step = "compile";
 		r->compiled = true;
-		e = run_step(q, &q->compile, b, r, &r->compile_usage, begun_us, fail);
+		e = run_step(j, &q->compile, &r->compile_usage, fail);
 		if (e < 0 || r->status != RUN_OK)
 			return e;
 	}
 	r->step = "run";
-	return run_step(q, &q->run, b, r, &r->usage, begun_us, fail);
+	return run_step(j, &q->run, &r->usage, fail);
 }
 
 /* A signal that came while files were moved. */
@@ -128,15 +170,19 @@ static void take_failure(struct run_result *r, const struct fail *fail)
 int run_in_box(const struct run_request *q, struct run_result *r)
 {
 	_cleanup_(box_host_closep) struct box_host host = BOX_HOST_INIT;
+	_cleanup_(run_net_freep) struct run_net *net = NULL;
 	_cleanup_(box_destroyp) struct box b = BOX_INIT;
 	struct box_limits limits = whole_box(q);
-	uint64_t begun_us = clock_boot_us();
+	struct job job = { .q = q, .b = &b, .r = r, .begun_us = clock_boot_us() };
 	struct box_template layers;
 	struct template t;
 	struct fail fail = { 0 };
-	int e = template_open(q->template_name, &t, &fail);
+	/* First, so that it comes up on another CPU while we make the box. */
+	int e = run_net_start(q, &net, &fail);
 
 	r->exit_code = -1;
+	if (e == 0)
+		e = template_open(q->template_name, run_net_ca_bundle(&q->net), &t, &fail);
 	if (e == 0)
 		e = box_host_open(&host, &fail);
 	if (e == 0) {
@@ -146,8 +192,9 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 		r->isolation.ids_kind = host.ids.kind;
 		e = box_create(&host, &layers, &limits, &b, &fail);
 	}
+	job.net = net;
 	if (e == 0)
-		e = run_steps(q, &b, r, begun_us, &fail);
+		e = run_steps(&job, &fail);
 	if (e == 0 && q->out_dir && r->status != RUN_SETUP_ERROR && !r->cancelled_by) {
 		/* The run counts even when its files cannot be had; say so and go on. */
 		if (run_fetch_outputs(q, &b, r, &fail) < 0)
@@ -155,6 +202,8 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 	}
 	if (e < 0)
 		take_failure(r, &fail);
+	else if (net)
+		run_net_finish(net, q, r);
 	note_signal(q, r);
 	(void)run_emit_end(q);
 	return e;

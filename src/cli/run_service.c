@@ -61,6 +61,10 @@ int run_service_possible(const struct run_request *q, struct fail *fail)
 			"no service is running here that you may use (see 'glovebox serve --help')");
 	if (strchr(q->template_name, '/'))
 		return fail_set(fail, ENOTSUP, "service", "--template DIR works only with --local");
+	/* Only whoever has the machine may open it up, and the service has many users. */
+	if (q->net.learn || *q->net.open)
+		return fail_set(fail, ENOTSUP, "service", "%s works only with --local",
+				q->net.learn ? "--net learn" : "--allow-private");
 	for (size_t i = 0; i <= q->n_inputs; i++) {
 		bool is_stdin = i == q->n_inputs;
 		int64_t size;

@@ -50,6 +50,23 @@ static json_t *variables(char *const *env)
 	return o;
 }
 
+/* As sandboxes have it: rules, and the operator's sets by name. */
+static json_t *network(const struct run_net_wish *w)
+{
+	char text[POLICY_RULE_TEXT_SIZE];
+	json_t *allow = json_array();
+
+	for (size_t i = 0; i < w->n_uses; i++) {
+		(void)snprintf(text, sizeof(text), "set:%s", w->use[i]);
+		(void)json_array_append_new(allow, json_string(text));
+	}
+	for (size_t i = 0; i < w->n_rules; i++) {
+		rule_text(&w->rules[i], text);
+		(void)json_array_append_new(allow, json_string(text));
+	}
+	return json_pack("{so so}", "allowOut", allow, "denyOut", json_pack("[s]", "0.0.0.0/0"));
+}
+
 char *run_service_request(const struct run_request *q)
 {
 	json_t *o = json_object(), *files = json_array();
@@ -76,6 +93,8 @@ char *run_service_request(const struct run_request *q)
 	(void)json_object_set_new(o, "limits", limits(&q->given));
 	(void)json_object_set_new(o, "env", variables(q->given_env));
 	(void)json_object_set_new(o, "outputs", json_boolean(q->out_dir != NULL));
+	if (run_net_wanted(&q->net))
+		(void)json_object_set_new(o, "network", network(&q->net));
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;

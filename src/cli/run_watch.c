@@ -264,7 +264,8 @@ static int wait_ms(const struct watch *w)
 }
 
 int run_watch(const struct run_request *q, const struct run_step *step, struct box *b,
-	      struct box_exec *e, struct run_result *r, struct run_usage *usage)
+	      struct box_exec *e, struct run_net *net, struct run_result *r,
+	      struct run_usage *usage)
 {
 	struct watch w = {
 		.request = q,
@@ -290,6 +291,7 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 			{ .fd = b->pidfd, .events = POLLIN },
 			{ .fd = q->signal_fd, .events = POLLIN },
 			{ .fd = feed ? q->stdin_fd : -1, .events = POLLIN },
+			{ .fd = net ? run_net_fd(net) : -1, .events = POLLIN },
 		};
 
 		if (poll(polls, ARRAY_SIZE(polls), wait_ms(&w)) < 0 && errno != EINTR)
@@ -302,6 +304,8 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 			end_with(&w, RUN_SETUP_ERROR, "the box's agent is lost");
 		if (polls[3].revents)
 			feed_stdin(&w);
+		if (polls[4].revents)
+			run_net_read(net, q);
 		on_clock(&w);
 	}
 	if (w.phase != PHASE_ENDED)

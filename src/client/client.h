@@ -17,6 +17,7 @@ enum {
 };
 
 /* argv[0] is the verb. */
+int client_cert(int argc, char **argv);
 int client_config(int argc, char **argv);
 int client_cp(int argc, char **argv);
 int client_create(int argc, char **argv);
@@ -30,6 +31,7 @@ int client_pause(int argc, char **argv);
 int client_repl_request(int argc, char **argv);
 int client_resume(int argc, char **argv);
 int client_run_request(int argc, char **argv);
+int client_secret(int argc, char **argv);
 int client_shell(int argc, char **argv);
 int client_snapshot(int argc, char **argv);
 int client_stats(int argc, char **argv);

@@ -7,6 +7,7 @@ static const struct verb {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
+	{ "cert", client_cert },
 	{ "config", client_config },
 	{ "cp", client_cp },
 	{ "create", client_create },
@@ -20,6 +21,7 @@ static const struct verb {
 	{ "repl-request", client_repl_request },
 	{ "resume", client_resume },
 	{ "run-request", client_run_request },
+	{ "secret", client_secret },
 	{ "shell", client_shell },
 	{ "snapshot", client_snapshot },
 	{ "stats", client_stats },

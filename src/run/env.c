@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/result.h"
 
+#include "wire/egress.h"
+
+#include <assert.h>
+#include <strings.h>
+
 /* Sets NAME=VALUE, replacing an earlier one of that name. */
 static int put(char **env, size_t *n, const char *text)
 {
@@ -20,6 +25,40 @@ static int put(char **env, size_t *n, const char *text)
 	return 0;
 }
 
+/*
+ * What programs with network are told. ALL_PROXY is HTTP too, not SOCKS: several Python clients need a package for
+ * SOCKS that is rarely there, and fail without it. Both spellings: each client reads its own.
+ */
+#define PROXY "http://127.0.0.1:3128"
+#define NOT_FOR_PROXY "localhost,127.0.0.1,::1"
+#define PROXY_VARIABLES                                                                            \
+	"http_proxy=" PROXY, "HTTP_PROXY=" PROXY, "https_proxy=" PROXY, "HTTPS_PROXY=" PROXY,      \
+		"all_proxy=" PROXY, "ALL_PROXY=" PROXY, "no_proxy=" NOT_FOR_PROXY,                 \
+		"NO_PROXY=" NOT_FOR_PROXY
+static_assert(EGRESS_PROXY_PORT == 3128, "as PROXY has it");
+
+static const char *const proxy_variables[] = { PROXY_VARIABLES, NULL };
+
+/* Most of them replace what a program trusts, so these get everything; Node's and Deno's add to it. */
+static const char *const proxy_and_ca_variables[] = {
+	PROXY_VARIABLES,
+	"SSL_CERT_FILE=" RUN_CA_FILE,
+	"REQUESTS_CA_BUNDLE=" RUN_CA_FILE,
+	"CURL_CA_BUNDLE=" RUN_CA_FILE,
+	"GIT_SSL_CAINFO=" RUN_CA_FILE,
+	"PIP_CERT=" RUN_CA_FILE,
+	"AWS_CA_BUNDLE=" RUN_CA_FILE,
+	"CARGO_HTTP_CAINFO=" RUN_CA_FILE,
+	"NODE_EXTRA_CA_CERTS=" RUN_CA_EXTRA,
+	"DENO_CERT=" RUN_CA_EXTRA,
+	NULL,
+};
+
+const char *const *run_network_env(bool with_ca)
+{
+	return with_ca ? proxy_and_ca_variables : proxy_variables;
+}
+
 static size_t count(const char *const *list)
 {
 	size_t n = 0;
@@ -29,8 +68,19 @@ static size_t count(const char *const *list)
 	return n;
 }
 
-int run_env(const struct run_limits *limits, const char *const *language, const char *const *given,
-	    char ***ret)
+/* In either spelling: who sets HTTPS_PROXY means https_proxy too, which many programs look at first. */
+static bool names_variable(const char *const *list, const char *text)
+{
+	size_t name_len = strcspn(text, "=") + 1;
+
+	for (; list && *list; list++)
+		if (strncasecmp(*list, text, name_len) == 0)
+			return true;
+	return false;
+}
+
+int run_env(const struct run_limits *limits, const char *const *language,
+	    const char *const *network, const char *const *given, char ***ret)
 {
 	char cpus[2][40];
 	const char *const fixed[] = {
@@ -45,16 +95,19 @@ int run_env(const struct run_limits *limits, const char *const *language, const 
 		cpus[1],
 		NULL,
 	};
-	const char *const *const lists[] = { fixed, language, given };
+	const char *const *const lists[] = { fixed, network, language, given };
 	uint32_t n_cpus = MAX(limits->cpu_milli / 1000, 1u);
 	size_t n = 0;
-	char **env = calloc(count(fixed) + count(language) + count(given) + 1, sizeof(*env));
+	char **env = calloc(count(fixed) + count(network) + count(language) + count(given) + 1,
+			    sizeof(*env));
 
 	/* PR-18: runtimes that would count the host's CPUs are told the box's. */
 	(void)snprintf(cpus[0], sizeof(cpus[0]), "GOMAXPROCS=%u", n_cpus);
 	(void)snprintf(cpus[1], sizeof(cpus[1]), "OMP_NUM_THREADS=%u", n_cpus);
 	for (size_t l = 0; env && l < ARRAY_SIZE(lists); l++) {
 		for (const char *const *text = lists[l]; text && *text; text++) {
+			if (lists[l] == network && names_variable(given, *text))
+				continue;
 			if (put(env, &n, *text) < 0) {
 				run_env_free(env);
 				return -ENOMEM;

@@ -139,6 +139,25 @@ json_t *run_isolation_json(const struct isolation *i)
 			 c & CGROUP_CPU, "cpu_time", c & CGROUP_CPUACCT);
 }
 
+json_t *run_network_json(const struct net_log *l, bool catches)
+{
+	json_t *o = net_totals_json(&l->totals);
+
+	(void)json_object_set_new(o, "catches", json_boolean(catches));
+	(void)json_object_set_new(o, "connections", net_connections_json(l, RUN_CONNECTIONS_SHOWN));
+	return o;
+}
+
+/* Where no box came to be there is nothing to claim. */
+static json_t *isolation(const struct run_result *r)
+{
+	json_t *o = r->isolated ? run_isolation_json(&r->isolation) : json_null();
+
+	if (r->isolated && r->network)
+		(void)json_object_set_new(o, "network", json_string(r->learned ? "all" : "listed"));
+	return o;
+}
+
 json_t *run_result_json(const struct run_result *r, const struct run_limits *given,
 			const struct run_limits *compile)
 {
@@ -163,8 +182,9 @@ json_t *run_result_json(const struct run_result *r, const struct run_limits *giv
 	(void)json_object_set_new(o, "outputs", outputs(r));
 	(void)json_object_set_new(o, "refused_outputs", refused(r));
 	(void)json_object_set_new(o, "refused_outputs_more", number(r->refused_more));
-	/* Where no box came to be there is nothing to claim. */
-	(void)json_object_set_new(o, "isolation",
-				  r->isolated ? run_isolation_json(&r->isolation) : json_null());
+	(void)json_object_set_new(o, "network", r->network ? json_incref(r->network) : json_null());
+	if (r->learned)
+		(void)json_object_set(o, "learned", r->learned);
+	(void)json_object_set_new(o, "isolation", isolation(r));
 	return o;
 }

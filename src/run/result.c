@@ -78,7 +78,11 @@ struct run_limits run_compile_limits(const struct run_limits *given,
 
 void run_result_done(struct run_result *r)
 {
+	json_decref(r->network);
+	json_decref(r->learned);
 	json_decref(r->service);
+	r->network = NULL;
+	r->learned = NULL;
 	r->service = NULL;
 	buf_done(&r->out);
 	buf_done(&r->err);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "language/language.h"
+#include "run/net_log.h"
 #include "wire/isolation.h"
 
 #include <jansson.h>
@@ -91,6 +92,8 @@ struct run_result {
 	bool isolated;       /* a box came to be: isolation tells the truth */
 	struct isolation isolation;
 	int cancelled_by; /* a signal to us, or 0 */
+	json_t *network;  /* run_network_json(); NULL: the box had none */
+	json_t *learned;  /* rules that would have allowed what it did; NULL: nobody asked */
 	json_t *service;  /* the result as a service told it, or NULL */
 };
 
@@ -106,12 +109,20 @@ struct run_limits run_step_limits(const struct run_limits *given,
 struct run_limits run_compile_limits(const struct run_limits *given,
 				     const struct language_limits *needs);
 
+/* Where the certificates are in a box whose root has the operator's (egress.ca_bundle): all, and only those. */
+#define RUN_CA_FILE "/etc/ssl/certs/ca-certificates.crt"
+#define RUN_CA_EXTRA "/opt/glovebox/ca-bundle.pem"
+
+/* The variables of programs in a box with network, "NAME=value", NULL at the end: the proxy and, with the operator's
+ * certificates in the box, where they are. What a user sets himself, in either spelling, is not to be replaced. */
+const char *const *run_network_env(bool with_ca);
+
 /*
- * A program's whole environment: nothing of ours, then the language's (may be NULL), then what was asked for (may be
- * NULL); "NAME=value" each, the last one of a name counts.
+ * A program's whole environment: nothing of ours, then run_network_env() (NULL: no network), then the language's (may
+ * be NULL), then what was asked for (may be NULL); "NAME=value" each, the last one of a name counts.
  */
 _must_check_ int run_env(const struct run_limits *limits, const char *const *language,
-			 const char *const *given, char ***ret);
+			 const char *const *network, const char *const *given, char ***ret);
 void run_env_free(char **env);
 
 /* By its name; -EINVAL. */
@@ -120,6 +131,10 @@ _must_check_ int run_status_parse(const char *name, enum run_status *ret);
 /* The result as one JSON object; compile is NULL when nothing was compiled. NULL: no memory. */
 json_t *run_result_json(const struct run_result *r, const struct run_limits *limits,
 			const struct run_limits *compile);
+
+/* What a box with network did with it: its field "network". catches: programs that know of no proxy were served too. */
+#define RUN_CONNECTIONS_SHOWN 100
+json_t *run_network_json(const struct net_log *l, bool catches);
 
 /* The protections of a box, as they appear in results. */
 json_t *run_isolation_json(const struct isolation *i);

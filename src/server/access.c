@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "server/check.h"
 #include "server/clock.h"
+#include "server/port.h"
 #include "server/rate.h"
 #include "server/sandbox.h"
 #include "server/sign.h"
@@ -145,38 +146,33 @@ static int check_traffic(struct exchange *x)
 	if (x->r.port == HTTP_ENVD_PORT || !info->traffic_token ||
 	    (given && secret_equal(given, info->traffic_token)))
 		return 0;
-	return reply_json(&x->r, 403,
-			  json_pack("{s:s, s:s, s:i}", "sandboxId", info->id, "message",
-				    "the traffic access token is missing or wrong", "code", 403));
+	return port_say(&x->r, 403, info->id, "the traffic access token is missing or wrong", NULL,
+			false);
 }
 
-/* Ports other than our own. Nothing listens there yet. */
-static int answer_port(struct exchange *x)
+/*
+ * The key pays for the requests of whoever has shown the token; strangers are counted by their address. Visits to the
+ * sandbox's own programs are not: a page has hundreds of parts. What limits those is how many there are at once.
+ */
+static int rate_sandbox(struct exchange *x)
 {
-	const struct store_sandbox *info = &x->r.sandbox->info;
-
-	return reply_json(&x->r, 502,
-			  json_pack("{s:s, s:s, s:i, s:i}", "sandboxId", info->id, "message",
-				    "The sandbox is running but port is not open", "port",
-				    (int)x->r.port, "code", 502));
+	if (x->r.route == &port_route)
+		return 0;
+	return access_rate(x,
+			   x->r.route->auth == HTTP_AUTH_NONE ? NULL : x->r.sandbox->info.key_id);
 }
 
-/* The key pays for the requests of whoever has shown the token; strangers are counted by their address. */
 static int check_sandbox(struct exchange *x)
 {
-	const struct store_sandbox *info = &x->r.sandbox->info;
-	bool open = !x->r.route || x->r.route->auth == HTTP_AUTH_NONE;
-	int r = x->r.route ? check_token(x) : 0;
+	int r = check_token(x);
 
 	if (r == 0 && !x->r.replied)
-		r = access_rate(x, open ? NULL : info->key_id);
+		r = rate_sandbox(x);
 	if (r == 0 && !x->r.replied)
 		r = check_traffic(x);
 	if (r < 0 || x->r.replied)
 		return r;
-	if (sandbox_wake(x->r.sandbox) < 0)
-		return reply_gone(&x->r, info->id);
-	return x->r.route ? 0 : answer_port(x);
+	return sandbox_wake(x->r.sandbox) < 0 ? reply_gone(&x->r, x->r.sandbox->info.id) : 0;
 }
 
 /* --- parameters --------------------------------------------------------------------------------------- */
@@ -235,7 +231,7 @@ int access_check(struct exchange *x)
 {
 	int r = x->r.sandbox ? check_sandbox(x) : check_key(x);
 
-	if (r < 0 || x->r.replied)
+	if (r < 0 || x->r.replied || x->r.route == &port_route)
 		return r;
 	return check_parameters(x);
 }

@@ -3,6 +3,7 @@
 #include "server/exchange.h"
 
 #include "server/host.h"
+#include "server/port.h"
 #include "server/reason.h"
 #include "server/sandbox.h"
 #include "server/sign.h"
@@ -12,6 +13,7 @@
 /* What a request says about whom it is for. */
 struct address {
 	bool sandbox;
+	bool by_name; /* by the host, that is */
 	char id[HOST_ID_SIZE];
 	uint32_t port;
 };
@@ -46,7 +48,7 @@ static int read_address(struct exchange *x, struct address *a)
 	case HOST_SELF:
 		return read_headers(x, a);
 	case HOST_SANDBOX:
-		a->sandbox = true;
+		a->sandbox = a->by_name = true;
 		a->port = h.port;
 		memcpy(a->id, h.id, sizeof(a->id));
 		return 0;
@@ -87,6 +89,8 @@ int reply_gone(struct request *r, const char *id)
 		reason_text(&info, text, sizeof(text));
 		store_sandbox_done(&info);
 	}
+	if (r->route == &port_route && port_wants_page(r))
+		return port_page(r, 502, id, "The sandbox was not found", text);
 	return reply_json(r, 502,
 			  json_pack("{s:s, s:s, s:i, s:s, s:o}", "sandboxId", id, "message",
 				    "The sandbox was not found", "code", 502, "reason", word,
@@ -189,7 +193,7 @@ static bool is_preflight(struct exchange *x, const struct address *a)
 	    !request_header(&x->r, "Access-Control-Request-Method"))
 		return false;
 	if (a->sandbox)
-		return plane_of(a->port) != PLANE_CONTROL;
+		return true;
 	for (enum plane p = PLANE_ENVD; p < _PLANE_MAX; p++) {
 		(void)routes_match(x->r.server->routes, p, "OPTIONS", &x->path, allow);
 		if (allow[0])
@@ -223,12 +227,29 @@ static int find_files(struct exchange *x)
 					"missing signature query parameter");
 }
 
+/* A port of the sandbox's own programs: it has no operations, all of it is passed on. */
+static int find_port(struct exchange *x, const struct address *a)
+{
+	int r = port_check(x);
+
+	if (r < 0 || x->r.replied)
+		return r;
+	x->r.port = a->port;
+	x->by_name = a->by_name;
+	x->r.sandbox = sandbox_get(x->r.server, a->id);
+	return x->r.sandbox ? 0 : reply_gone(&x->r, a->id);
+}
+
 int address_find(struct exchange *x)
 {
 	struct address a = { 0 };
-	enum plane plane;
 	int r = read_address(x, &a);
 
+	if (r < 0 || x->r.replied)
+		return r;
+	if (a.sandbox && plane_of(a.port) == PLANE_CONTROL)
+		return find_port(x, &a);
+	r = head_check_own(x);
 	if (r < 0 || x->r.replied)
 		return r;
 	if (is_preflight(x, &a))
@@ -237,12 +258,10 @@ int address_find(struct exchange *x)
 		return find_files(x);
 	if (!a.sandbox)
 		return find_operation(x);
-	plane = plane_of(a.port);
-	/* Other ports have no operations: access.c answers for them. */
-	x->plane = plane == PLANE_CONTROL ? PLANE_ENVD : plane;
+	x->plane = plane_of(a.port);
 	x->r.port = a.port;
 	x->r.sandbox = sandbox_get(x->r.server, a.id);
 	if (!x->r.sandbox)
 		return reply_gone(&x->r, a.id);
-	return plane == PLANE_CONTROL ? 0 : find_operation(x);
+	return find_operation(x);
 }

@@ -8,6 +8,7 @@
 #include "server/clock.h"
 #include "server/control.h"
 #include "server/http.h"
+#include "server/outlet.h"
 
 #include <sys/eventfd.h>
 
@@ -109,6 +110,13 @@ static void on_paused(void *arg, const char *id)
 	sandbox_put(b);
 }
 
+static void on_egress(void *arg, int sock)
+{
+	const struct server *s = arg;
+
+	outlets_connect(s->outlets, sock);
+}
+
 static void on_lost(void *arg)
 {
 	const struct server *s = arg;
@@ -120,6 +128,7 @@ const struct link_events boxes_events = {
 	.box = on_box,
 	.ended = on_ended,
 	.paused = on_paused,
+	.egress = on_egress,
 	.lost = on_lost,
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /sandboxes and /v2/sandboxes. An option that we do not have is refused by its name, never
- * ignored. The one exception is allow_internet_access: Python's client always sends it, whether or
- * not its caller said anything.
+ * ignored. allow_internet_access: true is what Python's client always sends, whether or not its caller
+ * said anything: it means what the service gives by itself.
  */
 #include "server/control_priv.h"
 
@@ -26,8 +26,7 @@ static int refuse(const json_t *o, const char *prefix, const char *const *names,
 
 int network_check(const json_t *network, struct problem *p)
 {
-	static const char *const names[] = { "allowOut",        "rules",      "egressProxy",
-					     "maskRequestHost", "httpsPorts", NULL };
+	static const char *const names[] = { "egressProxy", "maskRequestHost", "httpsPorts", NULL };
 
 	return refuse(network, "network.", names, p);
 }
@@ -80,8 +79,8 @@ static int check_lifecycle(const struct sandbox_config *c, struct problem *p)
 	return 0;
 }
 
-static int read_plan(struct request *r, uint64_t default_s, bool secure, struct template_info *t,
-		     struct sandbox_plan *ret, struct problem *p)
+static int read_plan(struct request *r, uint64_t default_s, bool secure, const json_t *settings,
+		     struct template_info *t, struct sandbox_plan *ret, struct problem *p)
 {
 	const json_t *network = json_object_get(r->body, "network");
 	struct sandbox_config *c = &ret->config;
@@ -89,6 +88,8 @@ static int read_plan(struct request *r, uint64_t default_s, bool secure, struct 
 
 	if (e == 0)
 		e = check_names(r->body, p);
+	if (e == 0)
+		e = network_settings_check(r->server, r->key.id, settings, p);
 	if (e == 0)
 		e = template_find(r->server, r->key.id,
 				  json_string_value(json_object_get(r->body, "templateID")), t, p);
@@ -108,7 +109,7 @@ static int read_plan(struct request *r, uint64_t default_s, bool secure, struct 
 	c->auto_pause = body_bool(r, "autoPause", false);
 	c->auto_pause_memory = body_bool(r, "autoPauseMemory", true);
 	c->auto_resume = auto_resume(r->body);
-	c->network = json_is_object(network) ? network : NULL;
+	c->network = settings;
 	e = body_timeout(r, "timeout", default_s, &c->timeout_ms, p);
 	return e < 0 ? e : check_lifecycle(c, p);
 }
@@ -116,11 +117,14 @@ static int read_plan(struct request *r, uint64_t default_s, bool secure, struct 
 /* The reply's body, or NULL with the problem. */
 static json_t *create(struct request *r, uint64_t default_s, bool secure, struct problem *p)
 {
+	_cleanup_(json_decrefp) json_t *settings =
+		network_settings(json_object_get(r->body, "network"),
+				 json_object_get(r->body, "allow_internet_access"));
 	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
 	struct sandbox_plan plan;
 	struct template_info t = { 0 };
 
-	if (read_plan(r, default_s, secure, &t, &plan, p) < 0 ||
+	if (read_plan(r, default_s, secure, settings, &t, &plan, p) < 0 ||
 	    sandbox_make(r->server, &plan, &b, p) < 0)
 		return NULL;
 	return show_sandbox(b);

@@ -23,7 +23,7 @@ static int part(const char *text, size_t n, bool dots, char ret[static NAME_PART
 	return 0;
 }
 
-int name_parse(const char *text, struct name *ret)
+int template_name_parse(const char *text, struct name *ret)
 {
 	const char *slash = strchr(text, '/');
 	const char *name = slash ? slash + 1 : text;

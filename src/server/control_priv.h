@@ -13,6 +13,7 @@
 #include "server/control.h"
 #include "server/control_text.h"
 #include "server/http.h"
+#include "server/network.h"
 #include "server/server.h"
 
 #define ENVD_VERSION "0.6.13" /* what E2B's clients expect of the data plane */
@@ -151,6 +152,32 @@ _must_check_ int sandbox_make(struct server *s, const struct sandbox_plan *plan,
 _must_check_ int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c,
 				  uint64_t timeout_ms, struct problem *p);
 
+/* --- network (control_network.c) -------------------------------------------------------------- */
+
+struct outlet;
+
+/* Settings as they are kept: a client's network (may be NULL) and its allow_internet_access. NULL: no memory. */
+json_t *network_settings(const json_t *network, const json_t *internet);
+/* A copy of a sandbox's, or NULL. */
+json_t *network_settings_of(struct sandbox *b);
+/* Can these be had, and are their secrets there? */
+_must_check_ int network_settings_check(struct server *s, const char *key_id,
+					const json_t *settings, struct problem *p);
+/* The same, and the rules they are. */
+_must_check_ int network_compile(struct server *s, const char *key_id, const json_t *settings,
+				 struct network *ret, struct problem *p);
+/* The box has doors to egress when this returns 0. */
+_must_check_ int network_open_doors(struct server *s, const char *id, bool *ret_catches,
+				    struct problem *p);
+/* outlet_apply(), with its errors in words. */
+_must_check_ int network_apply(struct outlet *o, struct network *n, struct problem *p);
+/* A sandbox's box, which nobody has yet, gets what its settings say: nothing, or doors and rules. */
+_must_check_ int network_attach(struct sandbox *b, struct problem *p);
+/* In the worker's thread, at start: the box of a sandbox that has one gets it again. */
+void network_take_up(struct sandbox *b);
+/* allowInternetAccess and network of a sandbox's description. */
+void network_show(struct sandbox *b, json_t *to);
+
 /* --- templates (control_template.c) ----------------------------------------------------------- */
 
 struct template_info {
@@ -193,7 +220,10 @@ uint64_t request_number(const struct request *r, const char *name, uint64_t def)
 /* A member of the body that is true or false, or null or not there. */
 bool body_bool(const struct request *r, const char *name, bool def);
 uint64_t body_number(const struct request *r, const char *name, uint64_t def);
-/* Network settings that would be more than no network at all are a problem. */
+/* The sandbox that the path names, with its change lock held; NULL after a reply. */
+struct sandbox *request_begin_change(struct request *r);
+void request_end_change(struct sandbox **b);
+/* Network settings that we do not have are a problem. */
 _must_check_ int network_check(const json_t *network, struct problem *p);
 /* Seconds of the body as milliseconds. More than the settings allow is a problem; the default is
  * cut to that. */
@@ -265,6 +295,7 @@ int handle_resume(struct request *r);
 int handle_pause(struct request *r);
 int handle_refresh(struct request *r);
 int handle_network(struct request *r);
+int handle_connections(struct request *r);
 int handle_metrics(struct request *r);
 int handle_metrics_many(struct request *r);
 int handle_logs_v1(struct request *r);
@@ -284,3 +315,8 @@ int handle_webhook_create(struct request *r);
 int handle_webhook_get(struct request *r);
 int handle_webhook_update(struct request *r);
 int handle_webhook_delete(struct request *r);
+int handle_secrets(struct request *r);
+int handle_secret_create(struct request *r);
+int handle_secret_get(struct request *r);
+int handle_secret_update(struct request *r);
+int handle_secret_delete(struct request *r);

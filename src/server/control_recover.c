@@ -44,6 +44,8 @@ static void take_up(struct sandbox *b)
 		sandbox_hang_up(b, true);
 	if ((c.cold && has_box) || *c.pending)
 		worker_add(b, finish);
+	if (!c.cold && has_box)
+		worker_add(b, network_take_up);
 }
 
 int finish_changes(struct server *s)

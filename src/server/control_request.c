@@ -58,6 +58,31 @@ struct sandbox *request_sandbox(struct request *r)
 	return NULL;
 }
 
+struct sandbox *request_begin_change(struct request *r)
+{
+	struct sandbox *b = request_sandbox(r);
+
+	if (!b)
+		return NULL;
+	if (change_begin(b) == 0)
+		return b;
+	sandbox_put(b);
+	/* It ended while we waited for our turn: now the store says why. */
+	b = request_sandbox(r);
+	if (b)
+		(void)reply_error(r, 503, "the service is too busy: try again in a moment");
+	sandbox_put(b);
+	return NULL;
+}
+
+void request_end_change(struct sandbox **b)
+{
+	if (!*b)
+		return;
+	change_end(*b);
+	sandbox_putp(b);
+}
+
 uint64_t request_number(const struct request *r, const char *name, uint64_t def)
 {
 	const char *text = request_query(r, name);

@@ -176,7 +176,10 @@ int control_run(struct request *r)
 
 	if (!o)
 		return -ENOMEM;
-	e = oneshot_read(r->body, languages, n_languages, &allowed, o, &fail);
+	e = oneshot_read_network(r->server, r->key.id, json_object_get(r->body, "network"), o,
+				 &fail);
+	if (e == 0)
+		e = oneshot_read(r->body, languages, n_languages, &allowed, o, &fail);
 	if (e < 0)
 		return e == -ENOMEM ? reply_failure(r, &fail) : reply_error(r, 400, "%s", fail.msg);
 	if (accept && strstr(accept, "application/x-ndjson"))
@@ -184,6 +187,8 @@ int control_run(struct request *r)
 	e = oneshot_run(o, &fail);
 	if (e == -EUSERS || e == -ENOSPC || e == -EAGAIN)
 		return reply_error(r, 503, "no room for another box: try again in a moment");
+	if (e == -EBADMSG)
+		return reply_error(r, 400, "%s", fail.msg);
 	if (e < 0 && !o->result.isolated)
 		return reply_failure(r, &fail);
 	return reply_json(r, 200, oneshot_json(o));

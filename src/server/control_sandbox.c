@@ -11,35 +11,9 @@ int handle_get(struct request *r)
 	return b ? reply_json(r, 200, show_detail(b)) : 0;
 }
 
-/* The sandbox with its change lock held; NULL after a reply. */
-static struct sandbox *begin(struct request *r)
-{
-	struct sandbox *b = request_sandbox(r);
-
-	if (!b)
-		return NULL;
-	if (change_begin(b) == 0)
-		return b;
-	sandbox_put(b);
-	/* It ended while we waited for our turn: now the store says why. */
-	b = request_sandbox(r);
-	if (b)
-		(void)reply_error(r, 503, "the service is too busy: try again in a moment");
-	sandbox_put(b);
-	return NULL;
-}
-
-static void end(struct sandbox **b)
-{
-	if (!*b)
-		return;
-	change_end(*b);
-	sandbox_putp(b);
-}
-
 int handle_kill(struct request *r)
 {
-	_cleanup_(end) struct sandbox *b = begin(r);
+	_cleanup_(request_end_change) struct sandbox *b = request_begin_change(r);
 	struct problem p = { 0 };
 	char by[96];
 
@@ -52,13 +26,13 @@ int handle_kill(struct request *r)
 
 static int move_deadline(struct request *r, const char *name, uint64_t default_s, bool only_later)
 {
-	_cleanup_(end) struct sandbox *b = NULL;
+	_cleanup_(request_end_change) struct sandbox *b = NULL;
 	struct problem p = { 0 };
 	uint64_t timeout_ms;
 
 	if (body_timeout(r, name, default_s, &timeout_ms, &p) < 0)
 		return problem_reply(r, &p);
-	b = begin(r);
+	b = request_begin_change(r);
 	if (!b)
 		return 0;
 	if (sandbox_state(b) == STORE_PAUSED)
@@ -79,7 +53,7 @@ int handle_refresh(struct request *r)
 
 int handle_pause(struct request *r)
 {
-	_cleanup_(end) struct sandbox *b = begin(r);
+	_cleanup_(request_end_change) struct sandbox *b = request_begin_change(r);
 	struct problem p = { 0 };
 
 	if (!b)
@@ -91,7 +65,7 @@ int handle_pause(struct request *r)
 /* 200 and a deadline that is not nearer than before, or 201 and a sandbox that runs again. */
 static int reply_connect(struct request *r, uint64_t default_s)
 {
-	_cleanup_(end) struct sandbox *b = NULL;
+	_cleanup_(request_end_change) struct sandbox *b = NULL;
 	struct problem p = { 0 };
 	uint64_t timeout_ms;
 	bool paused;
@@ -99,7 +73,7 @@ static int reply_connect(struct request *r, uint64_t default_s)
 
 	if (e < 0)
 		return problem_reply(r, &p);
-	b = begin(r);
+	b = request_begin_change(r);
 	if (!b)
 		return 0;
 	paused = sandbox_state(b) == STORE_PAUSED;
@@ -147,14 +121,14 @@ static int set_auto_pause(struct request *r, struct sandbox *b, bool memory, str
 
 int handle_resume(struct request *r)
 {
-	_cleanup_(end) struct sandbox *b = NULL;
+	_cleanup_(request_end_change) struct sandbox *b = NULL;
 	bool memory = body_bool(r, "memory", true);
 	struct problem p = { 0 };
 	uint64_t timeout_ms;
 
 	if (body_timeout(r, "timeout", TIMEOUT_DEFAULT_V1_S, &timeout_ms, &p) < 0)
 		return problem_reply(r, &p);
-	b = begin(r);
+	b = request_begin_change(r);
 	if (!b)
 		return 0;
 	if (sandbox_state(b) != STORE_PAUSED)
@@ -162,35 +136,4 @@ int handle_resume(struct request *r)
 	if (set_auto_pause(r, b, memory, &p) < 0 || change_resume(b, timeout_ms, memory, &p) < 0)
 		return problem_reply(r, &p);
 	return reply_json(r, 201, show_sandbox(b));
-}
-
-/* Everything that is not given is cleared; what belongs to the way in (allowPublicTraffic)
- * stays. */
-int handle_network(struct request *r)
-{
-	_cleanup_(end) struct sandbox *b = NULL;
-	struct problem p = { 0 };
-	json_t *network, *kept;
-	int e = network_check(r->body, &p);
-
-	if (e < 0)
-		return problem_reply(r, &p);
-	b = begin(r);
-	if (!b)
-		return 0;
-	network = json_deep_copy(r->body);
-	(void)json_object_del(network, "allow_internet_access");
-	pthread_mutex_lock(&b->lock);
-	kept = json_object_get(json_object_get(b->info.config, "network"), "allowPublicTraffic");
-	(void)json_object_set_new(network, "allowPublicTraffic", json_copy(kept));
-	pthread_mutex_unlock(&b->lock);
-	e = sandbox_config_replace_network(b, network);
-	if (e == 0)
-		e = sandbox_save(b);
-	if (e < 0) {
-		(void)problem_internal(&p, e, "save the network settings");
-		return problem_reply(r, &p);
-	}
-	event_add(b, "updated", json_pack("{s:o}", "set_network", json_deep_copy(r->body)));
-	return reply_empty(r, 204);
 }

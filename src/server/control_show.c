@@ -70,24 +70,17 @@ json_t *show_detail(struct sandbox *b)
 {
 	json_t *o = show_listed(b);
 	struct sandbox_config c;
-	json_t *network;
 
 	if (!o)
 		return NULL;
-	pthread_mutex_lock(&b->lock);
-	sandbox_config_read(b->info.config, &c);
-	network = json_deep_copy(c.network);
-	pthread_mutex_unlock(&b->lock);
+	sandbox_config_of(b, &c);
 	if (b->info.envd_token)
 		(void)json_object_set_new(o, "envdAccessToken", json_string(b->info.envd_token));
-	/* The truth, whatever was asked for: there is no network in a box. */
-	(void)json_object_set_new(o, "allowInternetAccess", json_false());
+	network_show(b, o);
 	(void)json_object_set_new(o, "domain", text_or_null(b->server->config.server_domain));
 	(void)json_object_set_new(o, "lifecycle",
 				  json_pack("{s:s, s:b}", "onTimeout",
 					    c.auto_pause ? "pause" : "kill", "autoResume",
 					    c.auto_resume));
-	if (network)
-		(void)json_object_set_new(o, "network", network);
 	return o;
 }

@@ -29,8 +29,8 @@ static int read_name(struct request *r, struct name *ret, struct problem *p)
 	*ret = (struct name){ 0 };
 	if (!text)
 		return 0;
-	if (name_parse(text, ret) < 0 || (*ret->space && strcmp(ret->space, r->key.id) != 0) ||
-	    !name_tag_is_default(ret->tag))
+	if (template_name_parse(text, ret) < 0 ||
+	    (*ret->space && strcmp(ret->space, r->key.id) != 0) || !name_tag_is_default(ret->tag))
 		return problem_set(p, 400, NULL,
 				   "name: must be made of a to z, 0 to 9, '-' and '_'");
 	return 0;
@@ -186,7 +186,8 @@ int handle_snapshots(struct request *r)
 	json_t *all;
 	int e;
 
-	if (text && *text && (name_parse(text, &name) < 0 || !name_tag_is_default(name.tag)))
+	if (text && *text &&
+	    (template_name_parse(text, &name) < 0 || !name_tag_is_default(name.tag)))
 		return reply_json(r, 200, json_array());
 	e = list_snapshots(r, sandbox_id && *sandbox_id ? sandbox_id : NULL,
 			   *name.name ? name.name : NULL, after && *after ? after : NULL, limit + 1,
@@ -232,6 +233,7 @@ static int fork_all(struct sandbox *b, size_t count, uint64_t timeout_ms, json_t
 		.secure = b->info.envd_token != NULL,
 		.private_traffic = b->info.traffic_token != NULL,
 	};
+	_cleanup_(json_decrefp) json_t *network = network_settings_of(b);
 	char layer[WARDEN_ID_SIZE];
 	int r = snapshot(b, layer, p);
 
@@ -243,6 +245,7 @@ static int fork_all(struct sandbox *b, size_t count, uint64_t timeout_ms, json_t
 	plan.config.auto_pause = from.auto_pause;
 	plan.config.auto_pause_memory = from.auto_pause_memory;
 	plan.config.auto_resume = from.auto_resume;
+	plan.config.network = network;
 	for (size_t i = 0; i < count; i++)
 		(void)json_array_append_new(results, fork_one(b->server, &plan));
 	layers_release(b->server, &plan.config); /* if none of them could be made */

@@ -53,6 +53,14 @@ static json_t *limits_json(const struct config *c)
 			 "cpu_milli", (json_int_t)c->sandbox_cpus);
 }
 
+/* What boxes can be given; what one has, its own connections say. */
+static json_t *network_json(const struct server *s)
+{
+	return json_pack("{s:b, s:s, s:b}", "enabled", s->config.egress_enabled, "internet",
+			 s->config.egress_internet, "catches",
+			 (link_flags(s->link) & WARDEN_NET_CATCHES) != 0);
+}
+
 int system_capabilities(struct request *r)
 {
 	const struct config *c = &r->server->config;
@@ -61,8 +69,8 @@ int system_capabilities(struct request *r)
 				   seal_has_filter(), "landlock_abi", seal_landlock_abi());
 
 	return reply_json(r, 200,
-			  json_pack("{s:o, s:o, s:o, s:b}", "limits", limits_json(c), "server",
-				    server, "sandbox",
+			  json_pack("{s:o, s:o, s:o, s:o, s:b}", "limits", limits_json(c),
+				    "network", network_json(r->server), "server", server, "sandbox",
 				    sandbox_isolation(r->server, &isolation) ?
 					    run_isolation_json(&isolation) :
 					    json_null(),

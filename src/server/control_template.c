@@ -48,7 +48,7 @@ int snapshot_find(struct server *s, const char *key_id, const char *text,
 	struct name n;
 	int r;
 
-	if (name_parse(text, &n) < 0)
+	if (template_name_parse(text, &n) < 0)
 		return problem_set(p, 400, NULL, "invalid template: '%.128s'", text);
 	if ((*n.space && key_id && strcmp(n.space, key_id) != 0) || !name_tag_is_default(n.tag))
 		return not_found(p, text);
@@ -65,7 +65,7 @@ int template_find(struct server *s, const char *key_id, const char *text, struct
 	struct name n;
 	int r;
 
-	if (name_parse(text, &n) < 0)
+	if (template_name_parse(text, &n) < 0)
 		return problem_set(p, 400, NULL, "invalid template: '%.128s'", text);
 	if (find_built_in(s, &n, ret))
 		return 0;
@@ -171,7 +171,7 @@ int handle_template_alias(struct request *r)
 		return problem_reply(r, &p);
 	return reply_json(r, 200,
 			  json_pack("{s:s, s:b}", "templateID", t.id, "public",
-				    name_parse(r->params[0], &n) == 0 &&
+				    template_name_parse(r->params[0], &n) == 0 &&
 					    find_built_in(r->server, &n, &t)));
 }
 
@@ -184,7 +184,7 @@ int handle_template_delete(struct request *r)
 	struct name n;
 	int e;
 
-	if (name_parse(r->params[0], &n) == 0 && find_built_in(r->server, &n, &t))
+	if (template_name_parse(r->params[0], &n) == 0 && find_built_in(r->server, &n, &t))
 		return reply_error(
 			r, 403, "template '%s' belongs to the service and cannot be deleted", t.id);
 	if (snapshot_find(r->server, request_key(r), r->params[0], &snapshot, &p) < 0)

@@ -39,7 +39,7 @@ struct name {
 	char tag[NAME_PART_MAX + 1];
 };
 
-_must_check_ int name_parse(const char *text, struct name *ret); /* -EINVAL */
+_must_check_ int template_name_parse(const char *text, struct name *ret); /* -EINVAL */
 /* Is it one of the tags that every template has? "" is. */
 bool name_tag_is_default(const char *tag);
 

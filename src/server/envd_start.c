@@ -22,12 +22,19 @@ static int send_envs(struct talk *t, const json_t *envs)
 	return 0;
 }
 
+static int send_variable(void *arg, const char *name, const char *value)
+{
+	return talk_env(arg, name, value);
+}
+
 /* Later ones win: the service's, the sandbox's, what the sandbox is, the client's own. */
 static int send_environment(struct talk *t, const struct envd_start *start)
 {
 	const struct store_sandbox *info = &t->request->sandbox->info;
 	int r = talk_text(t, WIRE_ENV, "PATH=" ENVD_PATH);
 
+	if (r == 0)
+		r = sandbox_network_variables(t->request->sandbox, start->envs, send_variable, t);
 	if (r == 0)
 		r = send_envs(t, info->env);
 	if (r == 0)

@@ -48,6 +48,7 @@ struct exchange {
 	uint64_t length;   /* of this length; UINT64_MAX: chunked */
 	uint64_t received; /* of it so far */
 	bool expects_continue;
+	bool by_name;  /* a sandbox was named by the host, not by headers at our own address */
 	bool is_last;  /* the connection is closed after the reply */
 	bool admitted; /* has shown a key or token where one is needed */
 	struct buf body;
@@ -79,13 +80,19 @@ _must_check_ int exchange_queue(struct exchange *x);
 
 /* These return 0 and leave a reply behind when there is something to refuse. */
 _must_check_ int head_check(struct exchange *x, const char *method, const char *version);
+/* The rest of it, for our own planes: the target is one of ours, and there is no other protocol to change to. */
+_must_check_ int head_check_own(struct exchange *x);
 _must_check_ int address_find(struct exchange *x);
 _must_check_ int access_check(struct exchange *x);
 
+/* Refuses a request of which it cannot be known where it ends: nothing is read after it. */
+int head_refuse(struct exchange *x, unsigned status, const char *what);
 /* A wrong key, token or signature: 401, or 429 for who tries too often. */
 int access_refuse(struct exchange *x, const char *message);
 /* Counts the request for this key, or, with NULL, for the address it comes from. */
 int access_rate(struct exchange *x, const char *key_id);
 
+/* Takes over a response of the library's as the reply, to which nothing is added. */
+_must_check_ int reply_made(struct request *r, unsigned status, struct MHD_Response *reply);
 /* The 502 for a sandbox that cannot be talked to, with the reason. */
 int reply_gone(struct request *r, const char *sandbox_id);

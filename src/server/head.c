@@ -45,7 +45,7 @@ struct fields {
 };
 
 /* Where such a request ends cannot be known for sure: it is answered at once, and nothing is read after it. */
-static int refuse(struct exchange *x, unsigned status, const char *what)
+int head_refuse(struct exchange *x, unsigned status, const char *what)
 {
 	x->is_last = true;
 	reply_header(&x->r, "Connection", "close");
@@ -119,34 +119,34 @@ static int check_fields(struct exchange *x, const char *version)
 
 	(void)MHD_get_connection_values_n(x->r.connection, MHD_HEADER_KIND, look_at_field, &f);
 	if (f.n > HTTP_HEADERS_MAX)
-		return refuse(x, 431, "there are more than 64 headers");
+		return head_refuse(x, 431, "there are more than 64 headers");
 	if (f.bytes > HTTP_HEADER_BYTES_MAX)
-		return refuse(x, 431, "the headers are larger than 16 KiB");
+		return head_refuse(x, 431, "the headers are larger than 16 KiB");
 	if (!f.broken && f.n > 0 && !is_last_line(f.end))
 		f.broken = "the last header is not one line that ends with CR LF";
 	if (f.broken)
-		return refuse(x, 400, f.broken);
+		return head_refuse(x, 400, f.broken);
 	if (!f.seen[SINGLE_HOST])
-		return refuse(x, 400, "a request must have a Host header");
+		return head_refuse(x, 400, "a request must have a Host header");
 	if (f.seen[SINGLE_LENGTH] && f.seen[SINGLE_ENCODING])
-		return refuse(x, 400, "both Content-Length and Transfer-Encoding");
+		return head_refuse(x, 400, "both Content-Length and Transfer-Encoding");
 	return 0;
 }
 
-static int check_framing(struct exchange *x)
+static int check_framing(struct exchange *x, const char *version)
 {
 	const char *length = request_header(&x->r, "Content-Length");
 	const char *encoding = request_header(&x->r, "Transfer-Encoding");
 	const char *expect = request_header(&x->r, "Expect");
 
 	if (length && parse_u64(length, &x->length) < 0)
-		return refuse(x, 400, "Content-Length must be a number");
+		return head_refuse(x, 400, "Content-Length must be a number");
+	if (encoding && strcmp(version, "HTTP/1.1") != 0)
+		return head_refuse(x, 400, "Transfer-Encoding is of HTTP/1.1");
 	if (encoding && strcasecmp(encoding, "chunked") != 0)
-		return refuse(x, 501, "the only Transfer-Encoding is chunked");
-	if (request_header(&x->r, "Upgrade"))
-		return refuse(x, 400, "upgrades to another protocol are not supported");
+		return head_refuse(x, 501, "the only Transfer-Encoding is chunked");
 	if (expect && strcasecmp(expect, "100-continue") != 0)
-		return refuse(x, 417, "the only expectation is 100-continue");
+		return head_refuse(x, 417, "the only expectation is 100-continue");
 	if (encoding)
 		x->length = UINT64_MAX;
 	x->has_body = x->length > 0;
@@ -160,9 +160,9 @@ static int check_target(struct exchange *x)
 	int r;
 
 	if (strlen(x->target) > HTTP_TARGET_MAX)
-		return refuse(x, 414, "the request line is longer than 8 KiB");
+		return head_refuse(x, 414, "the request line is longer than 8 KiB");
 	if (x->target[0] != '/')
-		return refuse(x, 400, "the request target must be a path");
+		return head_refuse(x, 400, "the request target must be a path");
 	question = strchr(x->target, '?');
 	if (question) {
 		*question = '\0';
@@ -180,6 +180,13 @@ static int check_target(struct exchange *x)
 	return 0;
 }
 
+int head_check_own(struct exchange *x)
+{
+	if (request_header(&x->r, "Upgrade"))
+		return head_refuse(x, 400, "upgrades to another protocol are not supported");
+	return check_target(x);
+}
+
 int head_check(struct exchange *x, const char *method, const char *version)
 {
 	int r;
@@ -187,11 +194,9 @@ int head_check(struct exchange *x, const char *method, const char *version)
 	x->r.method = method;
 	x->r.path = x->target;
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
-		return refuse(x, 505, "HTTP/1.1 is spoken here");
+		return head_refuse(x, 505, "HTTP/1.1 is spoken here");
 	r = check_fields(x, version);
 	if (r == 0 && !x->r.replied)
-		r = check_framing(x);
-	if (r == 0 && !x->r.replied)
-		r = check_target(x);
+		r = check_framing(x, version);
 	return r;
 }

@@ -164,7 +164,7 @@ static bool is_ipv6(int listen_fd)
 int http_start(struct server *s, int listen_fd, const struct http_tls *tls)
 {
 	unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-			 MHD_USE_POLL | MHD_USE_ITC;
+			 MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE;
 	struct MHD_OptionItem tls_options[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, tls->cert },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key },

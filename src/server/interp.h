@@ -162,7 +162,7 @@ _must_check_ int interp_kill(struct request *r, const char *name, struct rpc_err
 /* Once for each sandbox: asks the agent for the contexts of an earlier server. */
 _must_check_ int interp_sync(struct request *r);
 /* Calls add() with each variable that programs of the sandbox get. Stops at what is not 0 and returns it. */
-_must_check_ int interp_variables(const struct store_sandbox *info,
+_must_check_ int interp_variables(struct sandbox *b,
 				  int (*add)(void *arg, const char *name, const char *value),
 				  void *arg);
 

@@ -81,7 +81,7 @@ int interp_cell_init(struct interp_cell *c, struct request *r, const struct inte
 		return -ENOMEM;
 	o->frames.max = FRAMES_MAX;
 	memcpy(c->what.context, t->name, sizeof(c->what.context));
-	n = interp_variables(&r->sandbox->info, add_base, o);
+	n = interp_variables(r->sandbox, add_base, o);
 	if (n == 0 && execute)
 		n = add_env(o, execute->env);
 	if (n == 0)

@@ -13,13 +13,16 @@
 #define OOM_SCORE_KERNEL 700 /* after commands, before the agent */
 #define BOX_USER 1000
 
-int interp_variables(const struct store_sandbox *info,
-		     int (*add)(void *arg, const char *name, const char *value), void *arg)
+int interp_variables(struct sandbox *b, int (*add)(void *arg, const char *name, const char *value),
+		     void *arg)
 {
+	const struct store_sandbox *info = &b->info;
 	const char *name;
 	json_t *value;
 	int r = add(arg, "PATH", ENVD_PATH);
 
+	if (r == 0)
+		r = sandbox_network_variables(b, NULL, add, arg);
 	json_object_foreach(info->env, name, value) {
 		if (r == 0 && json_is_string(value))
 			r = add(arg, name, json_string_value(value));
@@ -109,7 +112,7 @@ static int open_kernel(struct talk *k, const struct interp_target *t)
 
 static int send_kernel(struct talk *k, const struct interp_target *t)
 {
-	const struct sandbox *b = k->request->sandbox;
+	struct sandbox *b = k->request->sandbox;
 	const struct language_vars vars = {
 		.file = "",
 		.memory_mb = b->limits.memory_bytes >> 20,
@@ -132,7 +135,7 @@ static int send_kernel(struct talk *k, const struct interp_target *t)
 	if (r == 0)
 		r = send_list(k, WIRE_ENV, env);
 	if (r == 0)
-		r = interp_variables(&b->info, send_variable, k);
+		r = interp_variables(b, send_variable, k);
 	return r < 0 ? r : talk_send(k, WIRE_GO, NULL, 0);
 }
 

@@ -89,7 +89,7 @@ static int send_environment(struct once *o, const struct language_vars *vars)
 	for (size_t i = 0; r == 0 && env[i]; i++)
 		r = talk_text(o->talk, WIRE_ENV, env[i]);
 	if (r == 0)
-		r = interp_variables(&o->sandbox->info, send_variable, o->talk);
+		r = interp_variables(o->sandbox, send_variable, o->talk);
 	json_object_foreach((json_t *)(uintptr_t)o->what.env, name, value) {
 		if (r == 0)
 			r = talk_env(o->talk, name, json_string_value(value));

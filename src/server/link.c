@@ -29,6 +29,7 @@ struct link {
 	void *arg;
 	pthread_t reader;
 	bool has_reader;
+	uint32_t flags;       /* of the reply to HELLO */
 	pthread_mutex_t lock; /* for what follows */
 	uint64_t last_request;
 	struct waiting *waiting;
@@ -68,6 +69,9 @@ static void handle_event(struct link *l, const struct warden_frame *f, int *fd)
 		break;
 	case WARDEN_PAUSED:
 		l->events->paused(l->arg, f->as_PAUSED.id);
+		break;
+	case WARDEN_EGRESS:
+		l->events->egress(l->arg, take_fd(fd));
 		break;
 	default:
 		break; /* warden_recv() lets nothing else through */
@@ -111,8 +115,10 @@ static int say_hello(struct link *l)
 		r = warden_recv(l->sock, &f, WARDEN_FROM_WARDEN, &fd);
 		if (r <= 0)
 			return r < 0 ? r : -ENOTCONN;
-		if (f.head.type == WARDEN_REPLY)
+		if (f.head.type == WARDEN_REPLY) {
+			l->flags = f.as_REPLY.flags;
 			return f.head.request == l->last_request ? -f.as_REPLY.err : -EPROTO;
+		}
 		handle_event(l, &f, &fd);
 	}
 	return r;
@@ -141,6 +147,11 @@ int link_open(int sock, const struct link_events *events, void *arg, struct link
 	}
 	*ret = l;
 	return 0;
+}
+
+uint32_t link_flags(const struct link *l)
+{
+	return l->flags;
 }
 
 int link_start(struct link *l)

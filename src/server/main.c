@@ -22,9 +22,12 @@
 #include "server/http.h"
 #include "server/http_daemon.h"
 #include "server/openapi.h"
+#include "server/port.h"
+#include "server/outlet.h"
 #include "server/rate.h"
 #include "server/routes.h"
 #include "server/seal.h"
+#include "server/secret.h"
 #include "server/table.h"
 
 #include <curl/curl.h>
@@ -146,6 +149,8 @@ static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 	if (r == 0)
 		r = store_open(WARDEN_STATE_FD, &s->store, fail);
 	if (r == 0)
+		r = secret_key_open(WARDEN_STATE_FD, &s->secret_key, fail);
+	if (r == 0)
 		r = check_keys(s, fail);
 	if (r == 0)
 		r = read_tls(&s->config, tls, fail);
@@ -155,6 +160,8 @@ static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 	r = s->stop_fd < 0 ? -errno : table_new(s->config.limits_sandboxes, &s->table);
 	if (r == 0)
 		r = rates_new(&s->rates);
+	if (r == 0)
+		r = outlets_new(s, &s->outlets);
 	if (r < 0)
 		return fail_set(fail, -r, "start", "cannot start: %s", strerror(-r));
 	return 0;
@@ -174,7 +181,11 @@ static int start_threads(struct server *s, const struct http_tls *tls, struct fa
 	int r = link_start(s->link);
 
 	if (r == 0)
+		r = outlets_start(s->outlets);
+	if (r == 0)
 		r = connections_start(&s->connections);
+	if (r == 0)
+		r = port_pool_start(&s->ports);
 	if (r < 0)
 		return fail_set(fail, -r, "start", "cannot start a thread: %s", strerror(-r));
 	boxes_kill_unknown(s);
@@ -236,12 +247,16 @@ static _noreturn_ void stop(struct server *s)
 		_exit(EXIT_SUCCESS); /* a thread that does not come back; the store survives that */
 	MHD_stop_daemon(s->daemon);
 	control_stop(s);
+	port_pool_stop(s->ports);
 	link_close(s->link);
+	outlets_stop(s->outlets);
 	connections_stop(s->connections);
 	table_free(s->table);
+	outlets_free(s->outlets);
 	rates_free(s->rates);
 	routes_free(s->routes);
 	store_close(s->store);
+	secret_key_close(s->secret_key);
 	control_run_stop();
 	curl_global_cleanup();
 	exit(EXIT_SUCCESS);

@@ -2,13 +2,15 @@
 /*
  * One run of code over HTTP: what `glovebox run --json` does, in a box of the warden's that exists for this
  * request alone. oneshot_request.c reads what was asked for, oneshot_box.c makes the box and moves files,
- * oneshot_watch.c runs a command in it, control_run.c is the conversation.
+ * oneshot_net.c gives it network, oneshot_watch.c runs a command in it, control_run.c is the conversation.
  */
 #pragma once
 
 #include "base/fail.h"
 #include "run/result.h"
 #include "server/link.h"
+#include "server/network.h"
+#include "store/store.h"
 #include "wire/wire.h"
 
 #define ONESHOT_FILES_MAX 256
@@ -16,6 +18,8 @@
 #define ONESHOT_ARGS_MAX 1024
 #define ONESHOT_OUTPUT_FILES_MAX 1000
 #define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
+
+struct outlet;
 
 struct oneshot_file {
 	char *path; /* relative to the home, or absolute */
@@ -48,6 +52,12 @@ struct oneshot {
 	void *emit_arg;
 	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
 
+	struct server *server;
+	char key_id[STORE_ID_SIZE];
+	struct network
+		network; /* what it may reach; egress has taken it over once there is an outlet */
+	struct outlet *outlet; /* or NULL */
+
 	char id[WARDEN_ID_SIZE]; /* of the box; empty: there is none */
 	int control_fd;
 	json_t *contents; /* of the outputs: array of base64 texts in the order of result.outputs */
@@ -69,6 +79,9 @@ struct oneshot_bounds {
 	uint64_t timeout_us;
 };
 
+/* Before the rest is read: settings of the network (NULL: none). -EBADMSG: *fail says what the client should change. */
+_must_check_ int oneshot_read_network(struct server *s, const char *key_id, const json_t *settings,
+				      struct oneshot *o, struct fail *fail);
 /* Reads the body, which openapi.json has checked. Negative: *fail says what the client should change. */
 _must_check_ int oneshot_read(const json_t *body, const struct language *languages,
 			      size_t n_languages, const struct oneshot_bounds *bounds,
@@ -88,5 +101,12 @@ _must_check_ int oneshot_watch(struct oneshot *o, const struct oneshot_step *ste
 			       struct run_usage *usage, struct fail *fail);
 _must_check_ int oneshot_send_files(struct oneshot *o, struct fail *fail);
 _must_check_ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail);
+
+/* The variables for a box that has network; NULL: it has none. */
+const char *const *oneshot_network_env(const struct oneshot *o);
+_must_check_ int oneshot_open_network(struct oneshot *o, struct fail *fail);
+/* The box is gone: what it did with its network goes into the result. */
+void oneshot_end_network(struct oneshot *o);
+void oneshot_forget_network(struct oneshot *o);
 
 json_t *oneshot_json(const struct oneshot *o);

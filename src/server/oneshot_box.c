@@ -367,6 +367,8 @@ int oneshot_run(struct oneshot *o, struct fail *fail)
 
 	o->result.exit_code = -1;
 	if (r == 0)
+		r = oneshot_open_network(o, fail);
+	if (r == 0)
 		r = run_steps(o, fail);
 	/* The run counts even when its files cannot be had; say so and go on. */
 	if (r == 0 && o->fetch_outputs && o->result.status != RUN_SETUP_ERROR &&
@@ -377,6 +379,7 @@ int oneshot_run(struct oneshot *o, struct fail *fail)
 		(void)snprintf(o->result.message, sizeof(o->result.message), "%s", fail->msg);
 	}
 	end_box(o);
+	oneshot_end_network(o);
 	return r;
 }
 

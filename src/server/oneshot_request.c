@@ -105,7 +105,7 @@ static int read_env(const json_t *given, char **language_env, struct oneshot *o,
 		}
 		n++;
 	}
-	return run_env(&o->run.limits, (const char *const *)language_env,
+	return run_env(&o->run.limits, (const char *const *)language_env, oneshot_network_env(o),
 		       (const char *const *)pairs, &o->env) < 0 ?
 		       fail_set(fail, ENOMEM, "env", "out of memory") :
 		       0;
@@ -285,5 +285,6 @@ void oneshot_done(struct oneshot *o)
 	free(o->input);
 	json_decref(o->contents);
 	fd_closep(&o->control_fd);
+	oneshot_forget_network(o);
 	run_result_done(&o->result);
 }

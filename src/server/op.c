@@ -25,6 +25,16 @@ static void forget(struct op *op)
 	pthread_mutex_unlock(&b->lock);
 }
 
+/* With the lock held. */
+static void insert(struct sandbox *b, struct op *op)
+{
+	op->prev = NULL;
+	op->next = b->ops;
+	if (b->ops)
+		b->ops->prev = op;
+	b->ops = op;
+}
+
 /*
  * From here on the operation is hung up with its sandbox. Returns a control descriptor of our own: sending may take
  * a while and must not be done under the lock, while the sandbox's own may be closed by then.
@@ -39,15 +49,26 @@ static int enlist(struct sandbox *b, struct op *op)
 		if (fd < 0)
 			fd = -errno;
 	}
-	if (fd >= 0) {
-		op->prev = NULL;
-		op->next = b->ops;
-		if (b->ops)
-			b->ops->prev = op;
-		b->ops = op;
-	}
+	if (fd >= 0)
+		insert(b, op);
 	pthread_mutex_unlock(&b->lock);
 	return fd;
+}
+
+int op_adopt(struct op *op, struct sandbox *b)
+{
+	bool running;
+
+	pthread_mutex_lock(&b->lock);
+	running = b->info.state == STORE_RUNNING;
+	if (running)
+		insert(b, op);
+	pthread_mutex_unlock(&b->lock);
+	if (!running)
+		return -ENOTCONN;
+	op->sandbox = b;
+	sandbox_ref(b);
+	return 0;
 }
 
 int op_make(struct op *ret)

@@ -50,21 +50,30 @@ static int add_fields(struct exchange *x, struct MHD_Response *reply, const char
 	return r;
 }
 
+int reply_made(struct request *r, unsigned status, struct MHD_Response *reply)
+{
+	struct exchange *x = exchange_of(r);
+
+	if (r->replied) {
+		MHD_destroy_response(reply);
+		return -EALREADY;
+	}
+	x->reply = reply;
+	x->status = status;
+	r->replied = true;
+	return 0;
+}
+
 /* Takes over the response. */
 static int keep(struct exchange *x, unsigned status, const char *type, struct MHD_Response *reply)
 {
 	int r = add_fields(x, reply, type);
 
-	if (r == 0 && x->r.replied)
-		r = -EALREADY;
 	if (r < 0) {
 		MHD_destroy_response(reply);
 		return r;
 	}
-	x->reply = reply;
-	x->status = status;
-	x->r.replied = true;
-	return 0;
+	return reply_made(&x->r, status, reply);
 }
 
 static int reply_buffer(struct request *r, unsigned status, const char *type, char *data,

@@ -12,6 +12,7 @@
 #include "server/control.h"
 #include "server/http.h"
 #include "server/interp.h"
+#include "server/outlet.h"
 #include "server/server.h"
 #include "server/table.h"
 
@@ -57,6 +58,7 @@ void sandbox_put(struct sandbox *b)
 		return;
 	control_forget(b);
 	interp_forget(b);
+	outlet_close(b->outlet);
 	fd_close(b->control_fd);
 	json_decref(b->log);
 	store_sandbox_done(&b->info);
@@ -162,35 +164,92 @@ int sandbox_wake(struct sandbox *b)
 	return running ? 0 : control_wake(b);
 }
 
-static json_t *log_entry(const char *level, const char *message)
+#define LOGGER_NETWORK "network"
+
+static json_t *log_entry(const char *level, const char *message, bool is_network)
 {
 	char now[CLOCK_TEXT_SIZE];
 	_cleanup_(buf_done) struct buf text = BUF_INIT((size_t)3 * SANDBOX_LOG_LINE_MAX);
+	json_t *fields = is_network ? json_pack("{s:s}", "logger", LOGGER_NETWORK) : json_object();
 
 	clock_format(clock_wall_ms(), now);
-	if (utf8_replace_invalid(message, strlen(message), &text) < 0)
+	if (utf8_replace_invalid(message, strlen(message), &text) < 0) {
+		json_decref(fields);
 		return NULL;
-	return json_pack("{s:s, s:s, s:s, s:{}}", "timestamp", now, "level", level, "message",
-			 text.data ? (const char *)text.data : "", "fields");
+	}
+	return json_pack("{s:s, s:s, s:s, s:o}", "timestamp", now, "level", level, "message",
+			 text.data ? (const char *)text.data : "", "fields", fields);
+}
+
+static bool entry_is_network(const json_t *entry)
+{
+	return json_object_size(json_object_get(entry, "fields")) > 0;
+}
+
+/* With the lock held. */
+static void drop_entry(struct sandbox *b, size_t i)
+{
+	b->n_log_network -= entry_is_network(json_array_get(b->log, i));
+	(void)json_array_remove(b->log, i);
+}
+
+static void drop_oldest_network_entry(struct sandbox *b)
+{
+	size_t i;
+	json_t *entry;
+
+	json_array_foreach(b->log, i, entry)
+		if (entry_is_network(entry)) {
+			drop_entry(b, i);
+			return;
+		}
+}
+
+static void log_add(struct sandbox *b, json_t *entry)
+{
+	if (!entry)
+		return;
+	pthread_mutex_lock(&b->lock);
+	if (json_array_append_new(b->log, entry) == 0)
+		b->n_log_network += entry_is_network(entry);
+	if (b->n_log_network > SANDBOX_LOG_NETWORK_MAX)
+		drop_oldest_network_entry(b);
+	while (json_array_size(b->log) > SANDBOX_LOG_MAX)
+		drop_entry(b, 0);
+	pthread_mutex_unlock(&b->lock);
 }
 
 void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...)
 {
 	char message[SANDBOX_LOG_LINE_MAX];
-	json_t *entry;
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	entry = log_entry(level, message);
-	if (!entry)
-		return;
+	log_add(b, log_entry(level, message, false));
+}
+
+void sandbox_log_network(struct sandbox *b, const char *level, const char *fmt, ...)
+{
+	char message[SANDBOX_LOG_LINE_MAX] = "network: ";
+	size_t len = strlen(message);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message + len, sizeof(message) - len, fmt, ap);
+	va_end(ap);
+	log_add(b, log_entry(level, message, true));
+}
+
+struct outlet *sandbox_outlet(struct sandbox *b)
+{
+	struct outlet *o;
+
 	pthread_mutex_lock(&b->lock);
-	(void)json_array_append_new(b->log, entry);
-	while (json_array_size(b->log) > SANDBOX_LOG_MAX)
-		(void)json_array_remove(b->log, 0);
+	o = b->outlet;
 	pthread_mutex_unlock(&b->lock);
+	return o;
 }
 
 int sandbox_usage(struct sandbox *b, struct warden_usage *ret)

@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 struct interp_table;
+struct outlet;
 struct server;
 struct table;
 
@@ -28,7 +29,8 @@ struct op {
 	}
 
 struct sandbox {
-	unsigned refs; /* atomic */
+	unsigned refs;        /* atomic */
+	unsigned port_visits; /* requests to ports of its own programs that are under way; atomic */
 	struct server *server;
 	pthread_mutex_t save_lock; /* one save at a time; taken before the next one */
 	pthread_mutex_t lock;      /* for everything below; never held while waiting for anybody */
@@ -37,15 +39,19 @@ struct sandbox {
 	struct op *ops; /* open ones: hung up when it is paused or ends */
 	struct isolation isolation;
 	struct warden_limits limits;
+	struct outlet *outlet; /* its way out; NULL: it never had one. Stays once it is there */
 	json_t *log; /* array of the newest log entries, as clients see them; at most SANDBOX_LOG_MAX */
-	void *control; /* the control plane's own (metrics …): freed by control_forget() */
+	size_t n_log_network; /* how many of them are about the network */
+	void *control;        /* the control plane's own (metrics …): freed by control_forget() */
 	struct interp_table *interp; /* contexts of interpreters: interp_table.c */
 	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
 	struct sandbox *next;                /* of the same hash */
 	struct sandbox *key_next, *key_prev; /* among those of its key, newest first */
 };
 
-#define SANDBOX_LOG_MAX 200      /* entries */
+#define SANDBOX_LOG_MAX 200 /* entries */
+#define SANDBOX_LOG_NETWORK_MAX                                                                    \
+	100                      /* of them about the network: so many the box itself can cause */
 #define SANDBOX_LOG_LINE_MAX 400 /* bytes of a message */
 
 _must_check_ int table_new(size_t max, struct table **ret);
@@ -103,6 +109,8 @@ _must_check_ int op_open(struct sandbox *b, enum wire_type type, const void *dat
 _must_check_ int op_make(struct op *ret);
 _must_check_ int op_give(struct op *op, struct sandbox *b, enum wire_type type, const void *data,
 			 size_t len);
+/* Makes one of a connected socket, op->sock, which is hung up like the others. -ENOTCONN: it does not run. */
+_must_check_ int op_adopt(struct op *op, struct sandbox *b);
 void op_close(struct op *op);
 
 /* Where the host has no cgroup for it, a limit for each process is all there is; /capabilities says so. */
@@ -112,6 +120,18 @@ void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q);
 
 /* A line in the sandbox's log: level is debug, info, warn or error. */
 void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...) _printf_(3, 4);
+/* The same for what the box asks of the network: "network: …". */
+void sandbox_log_network(struct sandbox *b, const char *level, const char *fmt, ...) _printf_(3, 4);
+
+/* What its programs are told of its way out, if it has one: all but what is given (may be NULL) or is a variable of the
+ * sandbox's own. */
+_must_check_ int sandbox_network_variables(struct sandbox *b, const json_t *given,
+					   int (*add)(void *arg, const char *name,
+						      const char *value),
+					   void *arg);
+
+/* Its way out, or NULL; good for as long as the reference to the sandbox is. */
+struct outlet *sandbox_outlet(struct sandbox *b);
 
 /* What the warden counts of it. */
 _must_check_ int sandbox_usage(struct sandbox *b, struct warden_usage *ret);

@@ -11,18 +11,24 @@
 
 struct MHD_Daemon;
 struct connections;
+struct outlets;
+struct port_pool;
 struct rates;
 struct routes;
+struct secret_key;
 struct table;
 
 struct server {
 	struct config config;
 	struct store *store;
+	struct secret_key *secret_key; /* what values of secrets are encrypted with: secret.h */
 	struct link *link;
 	struct table *table;             /* the sandboxes: sandbox.h */
+	struct outlets *outlets;         /* boxes with network, and egress: outlet.h */
 	struct routes *routes;           /* what openapi.json says: routes.h */
 	struct rates *rates;             /* requests and creates of each key: rate.h */
 	struct connections *connections; /* open ones and their timers: connection.h */
+	struct port_pool *ports;         /* connections to programs in sandboxes: port.h */
 	struct MHD_Daemon *daemon;
 	int stop_fd;        /* an eventfd that becomes readable, for ever, when the service stops */
 	int64_t started_ms; /* by the clock on the wall */

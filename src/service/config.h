@@ -93,6 +93,10 @@ _must_check_ int config_parse_listen(const char *text, struct sockaddr_storage *
  * -ENOENT: a user without HOME. */
 _must_check_ int config_state_dir(const struct config *c, char *ret, size_t size);
 
+/* Where the operator's rule sets are: egress.sets, or egress/ beside the usual settings file. -ENAMETOOLONG;
+ * -ENOENT: a user without HOME. */
+_must_check_ int config_sets_dir(const struct config *c, char *ret, size_t size);
+
 /* The setting that a flag means ("--listen", "--sandbox-memory"), as "section.key"; NULL: none. */
 const char *config_flag_name(const char *flag);
 

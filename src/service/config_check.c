@@ -149,5 +149,10 @@ int config_check(const struct config *c, struct fail *fail)
 	if (!*c->server_user || strlen(c->server_user) > 32 || c->server_user[0] == '-' ||
 	    strpbrk(c->server_user, "/: "))
 		return fail_set(fail, EINVAL, "settings", "server.user must be the name of a user");
-	return check_defaults(c, fail);
+	r = check_path(c, CONFIG_egress_sets, c->egress_sets, fail);
+	if (r == 0)
+		r = check_path(c, CONFIG_egress_ca_bundle, c->egress_ca_bundle, fail);
+	if (r == 0)
+		r = config_check_egress(c, fail);
+	return r < 0 ? r : check_defaults(c, fail);
 }

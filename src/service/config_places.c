@@ -44,6 +44,21 @@ int config_usual_file(char *ret, size_t size)
 	return user_place("XDG_CONFIG_HOME", ".config", "glovebox/glovebox.toml", ret, size);
 }
 
+int config_sets_dir(const struct config *c, char *ret, size_t size)
+{
+	char file[CONFIG_TEXT_SIZE];
+	int r, n;
+
+	if (*c->egress_sets)
+		return copy(c->egress_sets, ret, size);
+	r = config_usual_file(file, sizeof(file));
+	if (r < 0)
+		return r;
+	*strrchr(file, '/') = '\0'; /* the path is absolute */
+	n = snprintf(ret, size, "%s/egress", file);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
 int config_load(struct config *c, const char *path, char *const *environ_, struct fail *fail)
 {
 	char usual[CONFIG_TEXT_SIZE];

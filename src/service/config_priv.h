@@ -35,3 +35,6 @@ _must_check_ int config_value_read(const struct setting *s, const char *text, ui
 _must_check_ int config_value_text(const struct setting *s, uint64_t number, char *ret,
 				   size_t size);
 int config_value_refuse(const struct setting *s, int err, const char *where, struct fail *fail);
+
+/* For config_check(): what [egress] says. */
+_must_check_ int config_check_egress(const struct config *c, struct fail *fail);

@@ -7,11 +7,14 @@
 #include <grp.h>
 #include <sys/stat.h>
 
-/* Ids that neither systemd nor Debian gives to anybody. */
+/* Ids that neither systemd nor Debian gives to anybody: some for servers, the others for egress. */
 #define UNUSED_FIRST 60578u
-#define UNUSED_COUNT 606u
+#define UNUSED_COUNT 404u
+#define UNUSED_EGRESS_FIRST (UNUSED_FIRST + UNUSED_COUNT)
+#define UNUSED_EGRESS_COUNT 202u
 
-static const char *const store_files[] = { "glovebox.db", "glovebox.db-wal", "glovebox.db-shm" };
+static const char *const store_files[] = { "glovebox.db", "glovebox.db-wal", "glovebox.db-shm",
+					   "secrets.key" };
 
 void state_done(struct state *s)
 {
@@ -19,21 +22,31 @@ void state_done(struct state *s)
 	fd_closep(&s->db_fd);
 }
 
-/* Two services on one machine should not be one user, so where to begin depends on the directory. */
-static uid_t unused_id(const struct stat *db)
+static uid_t unused_among(uid_t first, uint64_t count, uint64_t start)
 {
-	uint64_t start = (uint64_t)db->st_ino * 31 + (uint64_t)db->st_dev;
-
-	if (db->st_uid >= UNUSED_FIRST && db->st_uid < UNUSED_FIRST + UNUSED_COUNT &&
-	    !user_by_id(db->st_uid))
-		return db->st_uid; /* the same as last time */
-	for (uint64_t i = 0; i < UNUSED_COUNT; i++) {
-		uid_t uid = (uid_t)(UNUSED_FIRST + (start + i) % UNUSED_COUNT);
+	for (uint64_t i = 0; i < count; i++) {
+		uid_t uid = first + (uid_t)((start + i) % count);
 
 		if (!user_by_id(uid))
 			return uid;
 	}
 	return 0;
+}
+
+/* Two services on one machine should not be one user, so where to begin depends on the directory. */
+static uid_t unused_id(const struct stat *db)
+{
+	if (db->st_uid >= UNUSED_FIRST && db->st_uid < UNUSED_FIRST + UNUSED_COUNT &&
+	    !user_by_id(db->st_uid))
+		return db->st_uid; /* the same as last time */
+	return unused_among(UNUSED_FIRST, UNUSED_COUNT,
+			    (uint64_t)db->st_ino * 31 + (uint64_t)db->st_dev);
+}
+
+/* It owns nothing that has to be found again, so any will do: two that run at once seldom have the same. */
+uid_t state_unused_egress_id(void)
+{
+	return unused_among(UNUSED_EGRESS_FIRST, UNUSED_EGRESS_COUNT, (uint64_t)getpid());
 }
 
 /* Who the server room is to be. */

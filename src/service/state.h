@@ -43,3 +43,6 @@ void state_done(struct state *s);
 
 /* Gives up root, for good, for the owner of STATE/db. Does nothing when that is what we are. */
 _must_check_ int state_become_server(const struct state *s, struct fail *fail);
+
+/* An id for egress that no user and no server has; 0: there is none. */
+uid_t state_unused_egress_id(void);

@@ -157,6 +157,26 @@ void query_get_blob(struct query *q, void *ret, size_t len)
 		memcpy(ret, data, len);
 }
 
+unsigned char *query_get_bytes(struct query *q, size_t *ret_len)
+{
+	const void *data = sqlite3_column_blob(q->stmt, q->at);
+	int n = sqlite3_column_bytes(q->stmt, q->at++);
+	unsigned char *copy;
+
+	if (!data || n <= 0) {
+		note(q, -EUCLEAN);
+		return NULL;
+	}
+	copy = malloc((size_t)n);
+	if (!copy) {
+		note(q, -ENOMEM);
+		return NULL;
+	}
+	memcpy(copy, data, (size_t)n);
+	*ret_len = (size_t)n;
+	return copy;
+}
+
 char *query_get_text(struct query *q)
 {
 	const char *text = (const char *)sqlite3_column_text(q->stmt, q->at++);

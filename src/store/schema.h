@@ -72,4 +72,18 @@ static const char *const schema_versions[] = {
 	" enabled INTEGER NOT NULL,"
 	" created_ms INTEGER NOT NULL"
 	") STRICT;",
+
+	/* 2 */
+	"CREATE TABLE secrets ("
+	" seq INTEGER PRIMARY KEY,"
+	" id TEXT NOT NULL UNIQUE,"
+	" key_id TEXT NOT NULL REFERENCES keys (id),"
+	" name TEXT NOT NULL,"
+	" version INTEGER NOT NULL,"
+	" metadata TEXT NOT NULL,"
+	" sealed BLOB NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" updated_ms INTEGER NOT NULL,"
+	" UNIQUE (key_id, name)"
+	") STRICT;",
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What outlives the service: keys, sandboxes, snapshots, events and webhooks, in one SQLite database in
+ * What outlives the service: keys, sandboxes, snapshots, events, webhooks and secrets, in one SQLite database in
  * the state directory. Used by the server from many threads at once (each call takes a connection's
  * lock for a moment and never waits for anything slow) and by `glovebox key` beside a running service.
  *
@@ -163,3 +163,31 @@ _must_check_ int store_webhook_get(struct store *s, const char *key_id, const ch
 _must_check_ int store_webhook_list(struct store *s, const char *key_id, struct store_webhook **ret,
 				    size_t *ret_n);
 _must_check_ int store_webhook_remove(struct store *s, const char *key_id, const char *id);
+
+/* --- secrets (secrets.c) -------------------------------------------------------------------------- */
+
+#define STORE_SECRET_NAME_SIZE 65
+
+struct store_secret {
+	char id[STORE_ID_SIZE];
+	char key_id[STORE_ID_SIZE];
+	char name[STORE_SECRET_NAME_SIZE]; /* unique among those of its key */
+	int64_t version;                   /* from 1 */
+	json_t *metadata;                  /* object of strings */
+	unsigned char *sealed;             /* the value, encrypted: the store never sees it */
+	size_t sealed_len;
+	int64_t created_ms;
+	int64_t updated_ms;
+};
+
+void store_secret_done(struct store_secret *s);
+/* -EEXIST: the name is taken; -EDQUOT: the key has max of them. */
+_must_check_ int store_secret_add(struct store *s, const struct store_secret *secret, size_t max);
+/* Saves version, metadata, sealed and updated_ms, if the version there is the one before. -ESTALE: it is not. */
+_must_check_ int store_secret_update(struct store *s, const struct store_secret *secret);
+_must_check_ int store_secret_get(struct store *s, const char *key_id, const char *id_or_name,
+				  struct store_secret *ret);
+/* Oldest first, after the one with id `after` (NULL: from the first). */
+_must_check_ int store_secret_list(struct store *s, const char *key_id, const char *after,
+				   size_t limit, struct store_secret **ret, size_t *ret_n);
+_must_check_ int store_secret_remove(struct store *s, const char *key_id, const char *id);

@@ -48,6 +48,11 @@ enum query_id {
 	QUERY_WEBHOOK_GET,
 	QUERY_WEBHOOK_LIST,
 	QUERY_WEBHOOK_REMOVE,
+	QUERY_SECRET_ADD,
+	QUERY_SECRET_UPDATE,
+	QUERY_SECRET_GET,
+	QUERY_SECRET_LIST,
+	QUERY_SECRET_REMOVE,
 	QUERY_VACUUM,
 	_QUERY_MAX,
 };
@@ -110,7 +115,9 @@ _must_check_ int query_run(struct query *q);
 int64_t query_get_int(struct query *q);
 void query_get_name(struct query *q, char *ret, size_t size); /* -EUCLEAN when it is longer */
 void query_get_blob(struct query *q, void *ret, size_t len); /* -EUCLEAN when it has another size */
-char *query_get_text(struct query *q);                       /* NULL is NULL */
+unsigned char *query_get_bytes(struct query *q,
+			       size_t *ret_len); /* as many as there are; the caller's */
+char *query_get_text(struct query *q);           /* NULL is NULL */
 json_t *query_get_json(struct query *q);
 
 /* From now on a thread writes writer's log into the database; c->db is a second connection to it. */

@@ -7,14 +7,14 @@
 #include "template/template.h"
 
 #include "base/dir.h"
-#include "base/io.h"
+#include "template/bundle.h"
 #include "template/embedded.h"
 #include "template/template_priv.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define BASE_VERSION 8 /* raise it when the lists below change */
+#define BASE_VERSION 9 /* raise it when the lists below change */
 #define COPY_MAX (UINT64_C(64) << 20)
 #define DEPTH_MAX 8
 
@@ -83,7 +83,10 @@ static const struct {
 			     "password required pam_deny.so\nsession required pam_deny.so\n" },
 	{ "etc/hosts", "127.0.0.1 localhost glovebox\n::1 localhost glovebox\n" },
 	{ "etc/hostname", "glovebox\n" },
-	{ "etc/resolv.conf", "# this box has no network\n" },
+	/* Where egress answers when the box has network. When it has none, nobody is there, and the kernel says so at
+	 * once. The comment is for whoever looks. */
+	{ "etc/resolv.conf", "# answered for a sandbox that has network, by its rules\n"
+			     "nameserver 127.0.0.53\noptions timeout:2 attempts:1\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "etc/machine-id", "00000000000000000000000000000001\n" },
 	{ "etc/shells", "/bin/sh\n/bin/bash\n" },
@@ -160,11 +163,18 @@ static uint64_t mix_image(uint64_t hash)
 	return hash;
 }
 
+static uint64_t mix_stat(uint64_t hash, const struct stat *st)
+{
+	hash = mix(hash, st->st_ino);
+	hash = mix(hash, (uint64_t)st->st_mtim.tv_sec);
+	return mix(hash, (uint64_t)st->st_mtim.tv_nsec);
+}
+
 /*
  * Computed at every run, so it looks at few places: packages replace files by renaming, which changes
  * the directory's time. What they change deeper down is picked up with the next change up here.
  */
-int template_base_key(uint64_t *ret)
+int template_base_key(const char *ca_bundle, uint64_t *ret)
 {
 	static const char *const watched[] = {
 		"/etc",
@@ -185,9 +195,17 @@ int template_base_key(uint64_t *ret)
 			return -errno;
 		}
 		hash = mix(hash, i);
-		hash = mix(hash, st.st_ino);
-		hash = mix(hash, (uint64_t)st.st_mtim.tv_sec);
-		hash = mix(hash, (uint64_t)st.st_mtim.tv_nsec);
+		hash = mix_stat(hash, &st);
+	}
+	if (*ca_bundle) {
+		struct stat st;
+
+		if (stat(ca_bundle, &st) < 0)
+			return -errno;
+		/* Other bytes cannot come into a file without its ctime changing, whatever else is set back. */
+		hash = mix_stat(mix(hash, (uint64_t)st.st_size), &st);
+		hash = mix(hash, (uint64_t)st.st_ctim.tv_sec);
+		hash = mix(hash, (uint64_t)st.st_ctim.tv_nsec);
 	}
 	*ret = hash;
 	return 0;
@@ -295,14 +313,6 @@ static int copy_path(struct copy *c, int from_fd, int to_fd, const char *path)
 	return to_sub < 0 ? -errno : copy_path(c, from_sub, to_sub, slash + 1);
 }
 
-int template_write_file(int dir_fd, const char *name, mode_t mode, const void *data, size_t size)
-{
-	_cleanup_(fd_closep) int fd =
-		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-
-	return fd < 0 ? -errno : io_write_all(fd, data, size);
-}
-
 /* What is ours: *ret_what is the name that failed. */
 static int build_own(int dir_fd, const char **ret_what)
 {
@@ -322,7 +332,15 @@ static int build_own(int dir_fd, const char **ret_what)
 	return r < 0 ? r : embedded_write(dir_fd, ret_what);
 }
 
-int template_build_base(int dir_fd, struct fail *fail)
+static int add_bundle(int dir_fd, const char *ca_bundle, struct fail *fail)
+{
+	_cleanup_(buf_done) struct buf bundle = BUF_INIT(BUNDLE_MAX);
+	int r = bundle_read(ca_bundle, &bundle, fail);
+
+	return r < 0 ? r : bundle_write(dir_fd, &bundle, fail);
+}
+
+int template_build_base(int dir_fd, const char *ca_bundle, struct fail *fail)
 {
 	_cleanup_(fd_closep) int from_fd = -EBADF;
 	_cleanup_(fd_closep) int etc_fd = -EBADF;
@@ -338,8 +356,11 @@ int template_build_base(int dir_fd, struct fail *fail)
 	}
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(copied); i++)
 		r = copy_path(&c, from_fd, etc_fd, what = copied[i]);
+	if (r < 0)
+		r = fail_set(fail, -r, "template", "cannot write %s of the base template: %s", what,
+			     strerror(-r));
+	else if (*ca_bundle)
+		r = add_bundle(dir_fd, ca_bundle, fail);
 	(void)umask(mask);
-	return r < 0 ? fail_set(fail, -r, "template", "cannot write %s of the base template: %s",
-				what, strerror(-r)) :
-		       0;
+	return r;
 }

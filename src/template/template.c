@@ -10,7 +10,7 @@
 
 #define KEEP_SECONDS ((time_t)2 * 86400) /* longer than any run may last */
 
-static bool is_builtin(const char *name)
+bool template_is_builtin(const char *name)
 {
 	return strcmp(name, "base") == 0 || strcmp(name, "code-interpreter-v1") == 0;
 }
@@ -19,7 +19,7 @@ int template_check(const char *name, struct fail *fail)
 {
 	struct stat st;
 
-	if (is_builtin(name))
+	if (template_is_builtin(name))
 		return 0;
 	if (!strchr(name, '/'))
 		return fail_set(
@@ -112,7 +112,8 @@ static void prune(const char *dir)
 		(void)closedir(d);
 }
 
-static int build_in(const char *temporary, const char *final, struct fail *fail)
+static int build_in(const char *temporary, const char *final, const char *ca_bundle,
+		    struct fail *fail)
 {
 	_cleanup_(fd_closep) int dir_fd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
@@ -120,7 +121,7 @@ static int build_in(const char *temporary, const char *final, struct fail *fail)
 	if (dir_fd < 0 || fchmod(dir_fd, 0755) < 0)
 		return fail_set(fail, errno, "template", "cannot use %s: %s", temporary,
 				strerror(errno));
-	r = template_build_base(dir_fd, fail);
+	r = template_build_base(dir_fd, ca_bundle, fail);
 	if (r < 0)
 		return r;
 	if (rename(temporary, final) < 0)
@@ -130,7 +131,7 @@ static int build_in(const char *temporary, const char *final, struct fail *fail)
 }
 
 /* Builds beside the final name and renames: nobody ever sees half a root. One at a time. */
-static int build(const char *dir, const char *final, struct fail *fail)
+static int build(const char *dir, const char *final, const char *ca_bundle, struct fail *fail)
 {
 	_cleanup_(fd_closep) int lock_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char temporary[PATH_MAX];
@@ -147,13 +148,13 @@ static int build(const char *dir, const char *final, struct fail *fail)
 	if (!mkdtemp(temporary))
 		return fail_set(fail, errno, "template", "cannot write to %s: %s", dir,
 				strerror(errno));
-	r = build_in(temporary, final, fail);
+	r = build_in(temporary, final, ca_bundle, fail);
 	if (r < 0)
 		remove_tree(temporary);
 	return r;
 }
 
-int template_open(const char *name, struct template *ret, struct fail *fail)
+int template_open(const char *name, const char *ca_bundle, struct template *ret, struct fail *fail)
 {
 	char dir[PATH_MAX - 64];
 	uint64_t key;
@@ -162,7 +163,7 @@ int template_open(const char *name, struct template *ret, struct fail *fail)
 	if (r < 0)
 		return r;
 	(void)snprintf(ret->name, sizeof(ret->name), "%s", name);
-	if (!is_builtin(name)) {
+	if (!template_is_builtin(name)) {
 		ret->usr = NULL;
 		if (!realpath(name, ret->root))
 			return fail_set(fail, errno, "template", "cannot resolve %s: %s", name,
@@ -172,11 +173,12 @@ int template_open(const char *name, struct template *ret, struct fail *fail)
 	r = template_state_dir(dir, sizeof(dir), fail);
 	if (r < 0)
 		return r;
-	r = template_base_key(&key);
+	r = template_base_key(ca_bundle, &key);
 	if (r < 0)
-		return fail_set(fail, -r, "template", "cannot look at /etc: %s", strerror(-r));
+		return fail_set(fail, -r, "template", "cannot look at %.150s: %s",
+				*ca_bundle ? ca_bundle : "/etc", strerror(-r));
 	ret->usr = "/usr";
 	(void)snprintf(ret->root, sizeof(ret->root), "%s/base-%016llx", dir,
 		       (unsigned long long)key);
-	return access(ret->root, F_OK) == 0 ? 0 : build(dir, ret->root, fail);
+	return access(ret->root, F_OK) == 0 ? 0 : build(dir, ret->root, ca_bundle, fail);
 }

@@ -18,8 +18,10 @@ struct template
 	const char *usr;     /* lower layer of /usr, or NULL */
 };
 
-/* Finds a template, building the built-in root on first use. -ENOENT when there is none. */
-_must_check_ int template_open(const char *name, struct template *ret, struct fail *fail);
+/* Finds a template, building the built-in root on first use. ca_bundle: a file with certificates that programs in a
+ * built-in one shall trust besides the host's (bundle.h), or "". -ENOENT when there is no such template. */
+_must_check_ int template_open(const char *name, const char *ca_bundle, struct template *ret,
+			       struct fail *fail);
 
 /* Is there such a template? For refusing a bad name before anything is made. */
 _must_check_ int template_check(const char *name, struct fail *fail);
@@ -28,7 +30,10 @@ _must_check_ int template_check(const char *name, struct fail *fail);
 _must_check_ int template_state_dir(char *ret, size_t size, struct fail *fail);
 
 /* Builds the built-in root below dir_fd: used by template_open(). */
-_must_check_ int template_build_base(int dir_fd, struct fail *fail);
+_must_check_ int template_build_base(int dir_fd, const char *ca_bundle, struct fail *fail);
+
+/* Is it one of the built-in ones, with the certificates? */
+bool template_is_builtin(const char *name);
 
 /* Changes whenever the built-in root would come out differently on this host. */
-_must_check_ int template_base_key(uint64_t *ret);
+_must_check_ int template_base_key(const char *ca_bundle, uint64_t *ret);

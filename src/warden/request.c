@@ -234,6 +234,21 @@ static void on_context(struct warden *w, const struct warden_context *q, struct 
 					       "no loaded interpreter can be had now");
 }
 
+/* A box that stands still can get doors: nobody in it has to do anything for that. */
+static void on_network(struct warden *w, const struct warden_frame *f, struct pending *p)
+{
+	struct ward *d = table_find(w, f->as_NET.id);
+
+	if (!d || d->state == WARD_STARTING)
+		no_such_box(w, p);
+	else if (f->head.type == WARDEN_NET)
+		net_begin(w, d, p);
+	else if (d->state != WARD_RUNNING)
+		wrong_state(w, p);
+	else
+		net_socket(w, d, f->as_SOCKET.family, p);
+}
+
 /* A box that its server was still waiting for when it died will be known to nobody. */
 static void end_orphans(struct warden *w)
 {
@@ -267,7 +282,8 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 
 		talk_send(w, WARDEN_ENDED, &f, -EBADF);
 	}
-	talk_reply(w, p, NULL, -EBADF);
+	egress_greet_server(w);
+	talk_reply_net(w, p, NULL, w->egress.catches ? WARDEN_NET_CATCHES : 0);
 }
 
 static void on_target(struct warden *w, const struct warden_frame *f, struct pending *p)
@@ -321,7 +337,12 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 	case WARDEN_CONTEXT:
 		on_context(w, &f->as_CONTEXT, &p);
 		break;
+	case WARDEN_NET:
+	case WARDEN_SOCKET:
+		on_network(w, f, &p);
+		break;
 	case WARDEN_REPLY:
+	case WARDEN_EGRESS:
 	case WARDEN_BOX:
 	case WARDEN_ENDED:
 	case WARDEN_PAUSED:

@@ -40,7 +40,7 @@ static struct root *place_for(struct warden *w, const char *path)
 int root_find(struct warden *w, struct fail *fail)
 {
 	struct root *root;
-	int r = template_open("base", &w->template, fail);
+	int r = template_open("base", w->config->egress_ca_bundle, &w->template, fail);
 
 	if (r < 0)
 		return r;

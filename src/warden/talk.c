@@ -129,6 +129,18 @@ void talk_reply_usage(struct warden *w, struct pending *p, struct ward *d)
 	talk_send(w, WARDEN_REPLY, &f, -EBADF);
 }
 
+void talk_reply_net(struct warden *w, struct pending *p, const struct ward *d, uint32_t flags)
+{
+	struct warden_frame f = { 0 };
+
+	if (!takes_answer(w, p, &f.head.request))
+		return;
+	if (d)
+		ward_describe(d, &f.as_REPLY.box);
+	f.as_REPLY.flags = flags;
+	talk_send(w, WARDEN_REPLY, &f, -EBADF);
+}
+
 void talk_reply_layer(struct warden *w, struct pending *p, const char layer[static WARDEN_ID_SIZE])
 {
 	struct warden_frame f = { 0 };

@@ -201,6 +201,7 @@ void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool 
 		return;
 	if (d->copy)
 		copy_cancel(w, d, ECANCELED);
+	net_end(w, d);
 	talk_refuse(w, &d->pending, ECANCELED, "box", "the sandbox ended meanwhile");
 	if (d->id[0]) {
 		memcpy(ended.id, d->id, sizeof(ended.id));

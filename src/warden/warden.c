@@ -24,8 +24,8 @@
 #include <sys/stat.h>
 
 #define EMPTY_US (UINT64_C(10) * 1000000)
-#define OTHER_TIMERS 12
-#define FDS_PER_BOX 24
+#define OTHER_TIMERS 16
+#define FDS_PER_BOX 40 /* ten of them are doors, while it has network */
 #define FDS_BESIDE 4096
 
 void say(const char *fmt, ...)
@@ -37,7 +37,7 @@ void say(const char *fmt, ...)
 	va_end(args);
 }
 
-/* Boxes take a dozen descriptors each; the server inherits the limit for its connections. */
+/* Boxes take one or two dozen descriptors each; the server inherits the limit for its connections. */
 static void raise_fd_limit(const struct config *c)
 {
 	rlim_t want = (rlim_t)(c->limits_sandboxes + c->pool_size) * FDS_PER_BOX + FDS_BESIDE;
@@ -105,6 +105,7 @@ static void restart_server(struct warden *w)
 	/* The one that is there now may be newer. */
 	if (room_find(w, w->server_program, &fail) < 0)
 		say("%s; going on with the old one", fail.msg);
+	egress_reload(w);
 	room_restart(w);
 }
 
@@ -162,6 +163,8 @@ static int start(struct warden *w, const struct warden_options *o, struct fail *
 	w->host.busy = true;
 	if (r == 0)
 		r = root_find(w, fail);
+	if (r == 0)
+		r = egress_open(w, fail);
 	if (r == 0) {
 		zygote_open(w);
 		r = room_start(w, fail);
@@ -197,6 +200,7 @@ static void finish(struct warden *w)
 			box_give_up(&w->wards[i].box); /* it has had its time */
 		else if (w->wards[i].state != WARD_FREE)
 			box_destroy(&w->wards[i].box);
+	egress_close(w);
 	zygote_close(w);
 	watch_remove(w, &w->trash_watch);
 	fd_closep(&w->trash_fd); /* it ends with us; the next start goes on with its work */
@@ -224,6 +228,7 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 		.trash_fd = -EBADF,
 		.zygote_cgroup_fd = -EBADF,
 		.trash_watch = WATCH_INIT,
+		.egress = EGRESS_PLACE_INIT,
 		.host = BOX_HOST_INIT,
 	};
 	int r;

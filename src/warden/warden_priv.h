@@ -13,10 +13,13 @@
  *	discovery.c service.json                    guard.c    memory and CPU shares
  *	zygote.c    interpreters that are loaded    zygote_process.c  how one is started
  *	zygote_context.c  forks of them for boxes
+ *	egress.c    the process of egress           net.c      doors of boxes to it
  */
 #pragma once
 
 #include "box/box.h"
+#include "box/doors.h"
+#include "service/egress_start.h"
 #include "service/state.h"
 #include "template/template.h"
 #include "warden/warden.h"
@@ -97,6 +100,8 @@ struct pending {
 	unsigned server; /* 0: none */
 };
 
+#define NET_WAITING 4 /* requests that wait for the doors of one box */
+
 struct ward {
 	char id[WARDEN_ID_SIZE]; /* "": in the pool, or dying */
 	enum ward_state state;
@@ -119,8 +124,12 @@ struct ward {
 	bool hot;          /* near its memory limit */
 	uint32_t weight;   /* as it was set, in thousandths */
 	uint64_t memory_kills;
-	bool stay_paused;  /* when its files have been copied */
-	struct copy *copy; /* freezing or frozen for that */
+	bool stay_paused;        /* when its files have been copied */
+	struct copy *copy;       /* freezing or frozen for that */
+	struct doors doors;      /* to egress; none: it has no network */
+	struct opening *opening; /* they are being opened */
+	bool doors_told;         /* egress has them */
+	struct pending net_pending[NET_WAITING];
 	uint32_t
 		prepared; /* of which zygote (enum warden_zygote) is the context it got in the pool; 0: it has none */
 };
@@ -181,6 +190,28 @@ struct room {
 		.pid_watch = WATCH_INIT,                                                           \
 	}
 
+/* --- egress.c ------------------------------------------------------------------------------------- */
+
+struct telling;
+
+struct egress_place {
+	struct egress_room room;
+	struct watch sock_watch;
+	struct watch pid_watch;
+	struct timer timer; /* start it again */
+	struct telling *first, **last;
+	int operator_fd; /* the operator's rule sets, as they were read last */
+	bool catches;    /* boxes can be given more than the proxy */
+	uint64_t started_us;
+	uint64_t backoff_us;
+};
+
+#define EGRESS_PLACE_INIT                                                                          \
+	{                                                                                          \
+		.room = EGRESS_ROOM_INIT, .sock_watch = WATCH_INIT, .pid_watch = WATCH_INIT,       \
+		.operator_fd = -EBADF                                                              \
+	}
+
 enum warden_phase {
 	WARDEN_SERVING,
 	WARDEN_CLOSING,  /* the server has been told to end */
@@ -239,6 +270,9 @@ struct warden {
 	struct zygote_place zygote[ZYGOTES]; /* by kind, from 1 */
 	struct zygote *zygotes;              /* all there are, the replaced too */
 	int zygote_cgroup_fd;                /* where they live, or -EBADF */
+
+	struct egress_place egress;
+	size_t n_networks; /* boxes that have doors to it */
 
 	struct ward *pool[POOL_MAX]; /* those that wait */
 	size_t n_waiting;
@@ -307,6 +341,22 @@ _must_check_ int zygote_context(struct warden *w, struct ward *d,
 /* One ahead of time; it replaces one of another kind. Who finds none makes one, so a failure is not worth a word. */
 int zygote_prepare(struct warden *w, struct ward *d, enum warden_zygote kind);
 
+/* egress.c. Reads the operator's rule sets, which must be right; the process comes with the first box that needs it. */
+_must_check_ int egress_open(struct warden *w, struct fail *fail);
+void egress_reload(struct warden *w); /* the rule sets, if they are right */
+void egress_close(struct warden *w);
+_must_check_ int egress_need(struct warden *w, struct fail *fail);
+void egress_add(struct warden *w, struct ward *d);    /* a box has doors: net_told() follows */
+void egress_remove(struct warden *w, struct ward *d); /* it ends */
+void egress_greet_server(struct warden *w);           /* there is a new one */
+
+/* net.c. Whoever asked is answered in any case. */
+void net_begin(struct warden *w, struct ward *d, struct pending *p);
+void net_socket(struct warden *w, struct ward *d, uint32_t family, struct pending *p);
+void net_told(struct warden *w, struct ward *d);     /* egress has its doors */
+void net_not_told(struct warden *w, struct ward *d); /* and will not have them soon */
+void net_end(struct warden *w, struct ward *d);      /* before it loses its id */
+
 /* pool.c */
 struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uint32_t flags);
 void pool_add(struct warden *w, struct ward *d); /* it is ready */
@@ -338,6 +388,7 @@ void talk_ready(struct warden *w, struct watch *watch);
 void talk_send(struct warden *w, enum warden_type type, const struct warden_frame *f, int fd);
 void talk_reply(struct warden *w, struct pending *p, const struct ward *d, int fd);
 void talk_reply_usage(struct warden *w, struct pending *p, struct ward *d);
+void talk_reply_net(struct warden *w, struct pending *p, const struct ward *d, uint32_t flags);
 void talk_reply_layer(struct warden *w, struct pending *p, const char layer[static WARDEN_ID_SIZE]);
 void talk_refuse(struct warden *w, struct pending *p, int err, const char *where, const char *msg);
 /* Keeps it for the next server; told: this one knows. */

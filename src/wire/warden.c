@@ -64,7 +64,8 @@ static bool reply_ok(const struct warden_reply *r)
 {
 	bool has_box = !is_zero(&r->box, sizeof(r->box));
 
-	return !r->zero && text_ok(r->where, sizeof(r->where)) && text_ok(r->msg, sizeof(r->msg)) &&
+	return !(r->flags & ~WARDEN_NET_CATCHES) && text_ok(r->where, sizeof(r->where)) &&
+	       text_ok(r->msg, sizeof(r->msg)) &&
 	       (!has_box || (warden_id_ok(r->box.id) && !r->box.zero)) && id_or_empty_ok(r->layer);
 }
 
@@ -80,6 +81,7 @@ static bool payload_ok(const struct warden_frame *f)
 	case WARDEN_PAUSE:
 	case WARDEN_USAGE:
 	case WARDEN_PAUSED:
+	case WARDEN_NET:
 		return warden_id_ok(f->as_KILL.id);
 	case WARDEN_DEADLINE:
 	case WARDEN_RESUME:
@@ -97,6 +99,11 @@ static bool payload_ok(const struct warden_frame *f)
 		       wire_word_ok(c->context.language, WIRE_LANGUAGE_SIZE) && c->zygote > 0 &&
 		       c->zygote < _WARDEN_ZYGOTE_MAX && !(c->flags & ~WARDEN_CONTEXT_BETTER);
 	}
+	case WARDEN_SOCKET:
+		return warden_id_ok(f->as_SOCKET.id) && !f->as_SOCKET.zero &&
+		       (f->as_SOCKET.family == 4 || f->as_SOCKET.family == 6);
+	case WARDEN_EGRESS:
+		return !f->as_EGRESS.zero;
 	case WARDEN_REPLY:
 		return reply_ok(&f->as_REPLY);
 	case WARDEN_BOX:
@@ -149,7 +156,8 @@ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
 		return (int)n;
 	if (warden_check(ret, (size_t)n, where) < 0)
 		return -EPROTO;
-	if (fd >= 0 && ret->head.type != WARDEN_REPLY && ret->head.type != WARDEN_BOX)
+	if (fd >= 0 && ret->head.type != WARDEN_REPLY && ret->head.type != WARDEN_BOX &&
+	    ret->head.type != WARDEN_EGRESS)
 		return -EPROTO;
 	if (ret_fd)
 		*ret_fd = take_fd(&fd);

@@ -98,6 +98,16 @@ struct warden_context {
  * replaced; otherwise nothing is done. */
 #define WARDEN_CONTEXT_BETTER 1u
 
+struct warden_socket {
+	char id[WARDEN_ID_SIZE];
+	uint32_t family; /* 4 or 6 */
+	uint32_t zero;
+};
+
+struct warden_egress {
+	uint64_t zero;
+};
+
 enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };
 
 /* Why a box ended. */
@@ -146,10 +156,12 @@ struct warden_ended {
 	struct warden_usage usage; /* the last that is known */
 };
 
+#define WARDEN_NET_CATCHES 1u /* programs that know of no proxy are redirected to one */
+
 struct warden_reply {
 	int32_t err; /* errno value, 0: done. ENOENT: no such box or layer. EEXIST: the name is taken.
 			  * EBUSY: not in a state for that. EUSERS, ENOSPC, EAGAIN: no room for a box. */
-	uint32_t zero;
+	uint32_t flags; /* to NET, and to HELLO for boxes to come: WARDEN_NET_* */
 	char where[32]; /* the step that failed */
 	char msg[168];  /* one line for people, without a path of this machine */
 	struct warden_box box;
@@ -185,6 +197,6 @@ bool warden_id_ok(const char id[WARDEN_ID_SIZE]);
 _must_check_ int warden_send(int sock, enum warden_type type, struct warden_frame *f, int fd);
 
 /* Receives and checks: 1, 0 at the end, -EPROTO. *ret_fd is the descriptor that came, or -EBADF; only a
- * REPLY and a BOX may bring one. */
+ * REPLY, a BOX and an EGRESS may bring one. */
 _must_check_ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
 			     int *ret_fd);

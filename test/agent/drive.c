@@ -48,7 +48,7 @@ static int make_box(bool root, struct box *ret, struct cgroup_exec *leaf)
 	struct box_template layers = { .root_user = root };
 	static struct template t;
 	struct fail fail = { 0 };
-	int r = template_open("base", &t, &fail);
+	int r = template_open("base", "", &t, &fail);
 
 	layers.root = t.root;
 	layers.usr = t.usr;

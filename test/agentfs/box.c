@@ -83,7 +83,7 @@ static int make_box(struct fail *fail)
 	static struct template t;
 	struct box_template layers = { .root_user = true };
 	struct cgroup_limits enforced;
-	int r = template_open("base", &t, fail);
+	int r = template_open("base", "", &t, fail);
 
 	if (r == 0)
 		r = box_host_open(&host, fail);

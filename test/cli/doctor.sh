@@ -53,7 +53,7 @@ is "$(doctor_json '([.checks[].id] | unique | length) == ([.checks[] | select((.
 is "$(doctor_json '[.checks[] | select(.level | IN("warning", "error")) | select(.cost == null or .fix == null) | .id] | join(" ")')" '' \
 	'what is missing has a cost and a remedy'
 is "$(doctor_json '["kernel", "userns", "namespaces", "proc", "tmpfs", "overlay", "idmap", "ids", "seccomp", "landlock",
-	"memfd", "cgroup", "limits", "swap", "nftables", "core", "ptrace", "tiocsti", "symlinks", "disk", "languages", "box",
+	"memfd", "cgroup", "limits", "swap", "egress", "nftables", "core", "ptrace", "tiocsti", "symlinks", "disk", "languages", "box",
 	"time"] - [.checks[].id] | join(" ")')" '' 'everything boxes stand on is checked'
 is "$(doctor_json '.level as $l | [.checks[].level] | max_by({ok: 0, note: 1, warning: 2, error: 3}[.]) == $l')" true \
 	'the level of all is the worst of them'

@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_cursor(text);
 	(void)!filter_states(text, &states);
 	(void)!time_parse(text, &ms);
-	if (name_parse(text, &name) == 0)
+	if (template_name_parse(text, &name) == 0)
 		assert(*name.name);
 	(void)address_text_is_public(text);
 	return 0;

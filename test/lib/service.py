@@ -76,14 +76,15 @@ def left_behind():
 
 
 class Service:
-    """settings: {"limits.sandboxes": 3}; keep: a state directory that outlives it."""
+    """settings: {"limits.sandboxes": 3}; keep: a state directory that outlives it; ca: who signed its certificate, if it
+    did not itself."""
 
-    def __init__(self, settings=None, state=None, port=None):
+    def __init__(self, settings=None, state=None, port=None, ca=None):
         self.settings = dict(settings or {})
         self.own_state = state is None
         self.state = state or tempfile.mkdtemp(prefix="glovebox-test.")
         self.port = port or free_port()
-        self.tls = ssl.create_default_context(cafile=self.settings["server.tls_cert"]) if "server.tls_cert" in self.settings else None
+        self.tls = ssl.create_default_context(cafile=ca or self.settings["server.tls_cert"]) if "server.tls_cert" in self.settings else None
         self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
         self.log_path = os.path.join(tempfile.gettempdir(), f"glovebox-test-{os.getpid()}-{self.port}.log")
         self.process = None

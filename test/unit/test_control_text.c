@@ -119,22 +119,22 @@ static void test_names(void **state)
 	struct name n;
 
 	(void)state;
-	assert_int_equal(name_parse("base", &n), 0);
+	assert_int_equal(template_name_parse("base", &n), 0);
 	assert_string_equal(n.space, "");
 	assert_string_equal(n.name, "base");
 	assert_string_equal(n.tag, "");
-	assert_int_equal(name_parse("Team_1/My-App:v1.2", &n), 0);
+	assert_int_equal(template_name_parse("Team_1/My-App:v1.2", &n), 0);
 	assert_string_equal(n.space, "team_1");
 	assert_string_equal(n.name, "my-app");
 	assert_string_equal(n.tag, "v1.2");
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		if (name_parse(bad[i], &n) != -EINVAL)
+		if (template_name_parse(bad[i], &n) != -EINVAL)
 			fail_msg("accepted: %s", bad[i]);
 	}
 	memset(longest, 'a', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
-	assert_int_equal(name_parse(longest, &n), -EINVAL);
-	assert_int_equal(name_parse(longest + 1, &n), 0);
+	assert_int_equal(template_name_parse(longest, &n), -EINVAL);
+	assert_int_equal(template_name_parse(longest + 1, &n), 0);
 	assert_true(name_tag_is_default("") && name_tag_is_default("default") &&
 		    name_tag_is_default("latest"));
 	assert_false(name_tag_is_default("v1"));

@@ -149,6 +149,14 @@ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len
 	return 0;
 }
 
+int sandbox_network_variables(struct sandbox *b, const json_t *given,
+			      int (*add)(void *arg, const char *name, const char *value), void *arg)
+{
+	(void)b;
+	(void)given;
+	return add(arg, "http_proxy", "http://proxy.test");
+}
+
 void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q)
 {
 	(void)b;

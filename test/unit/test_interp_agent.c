@@ -194,6 +194,14 @@ void sandbox_put(struct sandbox *b)
 	b->refs--;
 }
 
+int sandbox_network_variables(struct sandbox *b, const json_t *given,
+			      int (*add)(void *arg, const char *name, const char *value), void *arg)
+{
+	(void)b;
+	(void)given;
+	return add(arg, "http_proxy", "http://proxy.test");
+}
+
 void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q)
 {
 	(void)b;
@@ -403,9 +411,9 @@ static void test_order(void **state)
 /* What the agent got of it. */
 static void test_request(void **state)
 {
-	static const enum wire_type order[] = { WIRE_BASE, WIRE_BASE, WIRE_BASE,
-						WIRE_BASE, WIRE_BASE, WIRE_ENV,
-						WIRE_CWD,  WIRE_CODE, WIRE_GO };
+	static const enum wire_type order[] = { WIRE_BASE, WIRE_BASE, WIRE_BASE, WIRE_BASE,
+						WIRE_BASE, WIRE_BASE, WIRE_ENV,  WIRE_CWD,
+						WIRE_CODE, WIRE_GO };
 	struct wire_frame *f = malloc(sizeof(*f));
 
 	(void)state;
@@ -417,6 +425,8 @@ static void test_request(void **state)
 		assert_int_equal(wire_recv(world.agent, f, WIRE_ON_TO_OP), 1);
 		assert_int_equal(f->head.type, order[i]);
 		if (i == 1)
+			assert_memory_equal(f->data, "http_proxy=", 11);
+		if (i == 2)
 			assert_memory_equal(f->data, "A=b", 3);
 		if (f->head.type == WIRE_ENV)
 			assert_memory_equal(f->data, "C=d", 3);

@@ -51,7 +51,9 @@ static void on_lost(void *arg)
 	told.lost++;
 }
 
-static const struct link_events events = { on_box, on_ended, on_paused, on_lost };
+static const struct link_events events = {
+	.box = on_box, .ended = on_ended, .paused = on_paused, .lost = on_lost
+};
 
 static int pair[2];
 

@@ -32,7 +32,7 @@ static int make_root(void **state)
 	if (!mkdtemp(root))
 		return -1;
 	root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0 || template_build_base(root_fd, &why) < 0) {
+	if (root_fd < 0 || template_build_base(root_fd, "", &why) < 0) {
 		print_error("%s\n", why.msg);
 		return -1;
 	}
@@ -115,8 +115,8 @@ static void test_key(void **state)
 	uint64_t first = 0, second = 0;
 
 	(void)state;
-	assert_int_equal(template_base_key(&first), 0);
-	assert_int_equal(template_base_key(&second), 0);
+	assert_int_equal(template_base_key("", &first), 0);
+	assert_int_equal(template_base_key("", &second), 0);
 	assert_int_equal(first, second);
 	assert_int_not_equal(embedded_key, 0);
 }

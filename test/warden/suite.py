@@ -16,6 +16,7 @@ import random
 import re
 import subprocess
 import tempfile
+import threading
 import traceback
 
 from talk import *
@@ -811,7 +812,13 @@ def hostile_messages():
         yield f"random {i}", rng.randbytes(rng.randrange(1, 400))
     for i in range(20):
         n = rng.randrange(0, 400)
-        yield f"random of type {i % 11}", message(i % 11, rng.randbytes(n))
+        yield f"random of type {i % 14}", message(i % 14, rng.randbytes(n))
+    yield "a box without a name gets network", message(NET, target(b""))
+    yield "network, with more behind the name's end", message(NET, b"keep\0a" + bytes(26))
+    for family in (0, 1, 2, 5, 10, 0xffffffff):
+        yield f"a socket of family {family}", message(SOCKET, struct.pack("<32sII", b"keep", family, 0))
+    yield "a socket with a reserved field", message(SOCKET, struct.pack("<32sII", b"keep", 4, 1))
+    yield "a socket to egress for the warden", message(EGRESS, bytes(8))
 
 
 def test_hostile_messages():
@@ -906,6 +913,366 @@ def test_cycles():
     children = open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()
     assert len(children) == 3, children  # the stub and two boxes
     assert w.stop() == 0 and stale_boxes() == []
+
+
+# --- network --------------------------------------------------------------------------------------
+
+
+def egresses(warden_pid):
+    out = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            text = open(path).read()
+        except OSError:
+            continue
+        pid, rest = text.split(" ", 1)
+        if rest.rpartition(")")[2].split()[1] == str(warden_pid) and "(glovebox-egress)" in rest:
+            out.append(int(pid))
+    return out
+
+
+class Web:
+    """A server on a loopback address of ours that counts who came; egress lets boxes there when the operator opens it."""
+
+    PRIVATE = ("--egress-private", "127.0.0.9/32")
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.9", 0))
+        self.at = "127.0.0.9:%d" % self.listener.getsockname()[1]
+        self.seen = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                conn, _ = self.listener.accept()
+            except OSError:
+                return
+            self.seen += 1
+            threading.Thread(target=self.answer, args=(conn,), daemon=True).start()
+
+    @staticmethod
+    def answer(conn):
+        with conn:
+            head = conn.recv(4096)
+            if b"/hold" in head:
+                conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun")
+                try:
+                    conn.recv(4096)
+                except ConnectionResetError:
+                    pass
+            else:
+                conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+# Asks through the proxy door for a URL: the first line of the answer, or the error.
+ASK = """
+import socket, sys
+try:
+    s = socket.create_connection(("127.0.0.1", 3128), 5)
+    host = sys.argv[1].split("/")[2]
+    s.sendall(f"GET {sys.argv[1]} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n".encode())
+    print(s.recv(4096).split(b"\\r")[0].decode())
+except OSError as e:
+    print(type(e).__name__)
+"""
+
+
+def ask(control, web, path="/"):
+    return run(control, ["/usr/bin/python3", "-c", ASK, f"http://{web.at}{path}"])[1].strip()
+
+
+def test_net():
+    web = Web()
+    w = warden(*Web.PRIVATE)
+    s = w.server()
+    s.hello()
+    a, b = s.create("a").fd, s.create("b").fd
+    assert egresses(w.process.pid) == [], "nobody needs it yet"
+    assert ask(a, web) == "ConnectionRefusedError"
+    assert s.net("none").err == errno.ENOENT
+    fds = n_fds(w.process.pid)
+    r = s.net("a")
+    assert r.err == 0 and r.box.id == "a", (r.err, r.msg)
+    pids = egresses(w.process.pid)
+    assert len(pids) == 1
+    status = status_of(pids[0])
+    assert set(status["Uid"].split()) != {"0"} and status["NoNewPrivs"] == "1", status
+    assert status["Uid"].split() != status_of(s.pid)["Uid"].split(), "it is not the server's user"
+    assert all(int(status[c], 16) == 0 for c in ("CapPrm", "CapEff", "CapBnd", "CapAmb")), status
+    link = s.egress()
+    answer = ask(a, web)
+    assert " 403 " in answer or " 5" in answer, (answer, "without a policy nothing is let out")
+    assert link.allow("a", web.at) == 0
+    assert ask(a, web) == "HTTP/1.1 200 OK" and web.seen == 1
+    assert ask(b, web) == "ConnectionRefusedError", "doors are one box's"
+    # Twice is no mistake, and no other doors.
+    again = s.net("a")
+    assert again.err == 0 and again.flags == r.flags
+    assert ask(a, web) == "HTTP/1.1 200 OK"
+    assert link.allow("b", web.at) == errno.ENOENT
+    assert s.net("b").err == 0 and link.allow("b", web.at) == 0 and ask(b, web) == "HTTP/1.1 200 OK"
+    if r.flags & CATCHES:
+        direct = f"exec 3<>/dev/tcp/{web.at.replace(':', '/')} && printf 'GET / HTTP/1.1\\r\\nHost: {web.at}\\r\\n\\r\\n' >&3 && head -1 <&3"
+        assert run(a, ["/bin/bash", "-c", direct])[0] != 0, "loopback of the box is the box's own"
+    assert s.target(KILL, "a").err == 0 and s.target(KILL, "b").err == 0
+    # What it keeps is its egress: a process, a socket to it; and one to the server is not ours.
+    assert wait_for(lambda: n_fds(w.process.pid) <= fds), (fds, n_fds(w.process.pid))
+    assert w.stop() == 0 and stale_boxes() == []
+    assert wait_for(lambda: not alive(pids[0]))
+    web.close()
+
+
+def test_net_off():
+    w = warden("--egress-enabled", "false")
+    s = w.server()
+    s.hello()
+    s.create("a")
+    assert s.net("a").err == errno.EOPNOTSUPP
+    assert egresses(w.process.pid) == [] and w.stop() == 0
+
+
+def test_net_bad_rules():
+    """Rules that cannot be understood keep the service from starting, and a running one from taking them."""
+    sets = TMP + "/sets"
+    os.makedirs(sets, exist_ok=True)
+    with open(sets + "/web.rules", "w") as f:
+        f.write("exa mple.com\n")
+    w = warden("--egress-sets", sets)
+    assert w.process.wait(10) != 0
+    with open(sets + "/web.rules", "w") as f:
+        f.write("example.com\n")
+    w = warden("--egress-sets", sets)
+    s = w.server()
+    s.hello()
+    with open(sets + "/web.rules", "w") as f:
+        f.write("*\n")
+    w.process.send_signal(signal.SIGHUP)
+    s.gone()
+    s = w.server()
+    s.hello()
+    s.create("a")
+    assert s.net("a").err == 0 and w.stop() == 0
+    os.unlink(sets + "/web.rules")
+
+
+def test_net_box_end():
+    """NW-25: a box that ends takes its connections with it."""
+    web = Web()
+    w = warden(*Web.PRIVATE)
+    s = w.server()
+    s.hello()
+    control = s.create("a").fd
+    assert s.net("a").err == 0
+    link = s.egress()
+    assert link.allow("a", web.at) == 0
+    egress = egresses(w.process.pid)[0]
+    before = n_fds(egress)
+    hold = ASK.replace("print(s.recv", "print(s.recv(4096)); print(s.recv")
+    thread = threading.Thread(target=lambda: try_run(control, ["/usr/bin/python3", "-c", hold, f"http://{web.at}/hold"]))
+    thread.start()
+    assert wait_for(lambda: web.seen == 1 and n_fds(egress) > before)
+    assert s.target(KILL, "a").err == 0
+    began = time.monotonic()
+    assert wait_for(lambda: n_fds(egress) <= before - 5, 2), (before, n_fds(egress))
+    assert time.monotonic() - began < 1
+    thread.join(10)
+    # The name may come back, and is another box.
+    control = s.create("a").fd
+    assert ask(control, web) == "ConnectionRefusedError"
+    assert s.net("a").err == 0
+    assert ask(control, web) != "HTTP/1.1 200 OK", "the old one's policy is gone"
+    assert w.stop() == 0 and stale_boxes() == []
+    web.close()
+
+
+def try_run(*args):
+    try:
+        run(*args)
+    except (OSError, EOFError):
+        pass
+
+
+def test_net_egress_killed():
+    """A new one gets the doors of all boxes, and lets nothing through before it has their policies."""
+    web = Web()
+    w = warden(*Web.PRIVATE)
+    s = w.server()
+    s.hello()
+    controls = [s.create(f"b{i}").fd for i in range(5)]
+    for i in range(5):
+        assert s.net(f"b{i}").err == 0
+    link = s.egress()
+    for _ in range(3):
+        for i in range(5):
+            assert link.allow(f"b{i}", web.at) == 0
+        assert all(ask(c, web) == "HTTP/1.1 200 OK" for c in controls)
+        old = egresses(w.process.pid)
+        os.kill(old[0], signal.SIGKILL)
+        link.close()
+        link = s.egress()
+        assert egresses(w.process.pid) != old
+        assert ask(controls[0], web) != "HTTP/1.1 200 OK", "it knows no policy"
+    # Somebody who ended meanwhile is not told of; somebody new is.
+    os.kill(egresses(w.process.pid)[0], signal.SIGKILL)
+    assert s.target(KILL, "b0").err == 0
+    s.create("late")
+    r = s.net("late")
+    if r.err == errno.EAGAIN:
+        r = s.net("late")
+    assert r.err == 0, r.msg
+    link = s.egress()
+    assert link.allow("b0", web.at) == errno.ENOENT and link.allow("late", web.at) == 0
+    assert link.allow("b1", web.at) == 0 and ask(controls[1], web) == "HTTP/1.1 200 OK"
+    assert w.stop() == 0 and stale_boxes() == []
+    web.close()
+
+
+def test_net_server_killed():
+    """Policies outlive a server; the next one gets a socket of its own."""
+    web = Web()
+    w = warden(*Web.PRIVATE)
+    s = w.server()
+    s.hello()
+    control = s.create("a").fd
+    assert s.net("a").err == 0
+    link = s.egress()
+    assert link.allow("a", web.at) == 0
+    os.kill(s.pid, signal.SIGKILL)
+    assert s.gone()
+    link.close()
+    assert ask(control, web) == "HTTP/1.1 200 OK", "nobody else is needed for it"
+    s = w.server()
+    r = s.ask(HELLO, struct.pack("<II", 1, 0))
+    assert r.err == 0
+    link = s.egress()
+    assert s.net("a").err == 0 and link.allow("a", web.at) == 0
+    assert ask(control, web) == "HTTP/1.1 200 OK"
+    assert link.allow("a") == 0 and ask(control, web) != "HTTP/1.1 200 OK", "an empty list is a denial"
+    assert w.stop() == 0
+    web.close()
+
+
+def test_net_paused_and_dying():
+    need(FREEZER, "freezer")
+    web = Web()
+    w = warden(*Web.PRIVATE)
+    s = w.server()
+    s.hello()
+    control = s.create("p").fd
+    assert s.target(PAUSE, "p").err == 0
+    assert s.ask(SOCKET, struct.pack("<32sII", b"p", 4, 0)).err == errno.EBUSY
+    assert s.net("p").err == 0, "nobody in it has to do anything for it"
+    assert s.deadline(RESUME, "p", 60000).err == 0
+    link = s.egress()
+    assert link.allow("p", web.at) == 0 and ask(control, web) == "HTTP/1.1 200 OK"
+    # Doors that are being opened when their box ends.
+    for i in range(20):
+        s.create(f"d{i}")
+        one, two = s.send(NET, struct.pack("<32s", b"d%d" % i)), s.send(KILL, struct.pack("<32s", b"d%d" % i))
+        assert s.wait_reply(two).err == 0
+        assert s.wait_reply(one).err in (0, errno.ECANCELED)
+        # A request that comes while another waits is answered too; more than a few are not kept.
+    s.create("q")
+    asked = [s.send(NET, struct.pack("<32s", b"q")) for _ in range(8)]
+    errs = [s.wait_reply(number).err for number in asked]
+    assert errs.count(0) >= 4 and set(errs) <= {0, errno.EAGAIN}, errs
+    assert w.stop() == 0 and stale_boxes() == []
+    web.close()
+
+
+def test_net_port_taken():
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("a").fd
+    listen = "import socket,time; s=socket.create_server((%r,3128)); print('up',flush=True); time.sleep(1000)"
+    code = f"nohup python3 -c \"{listen % '0.0.0.0'}\" >/tmp/o 2>&1 & until grep -q up /tmp/o; do sleep 0.01; done; echo $!"
+    pid = sh(control, code.replace("\"('", "\"('"))[1].strip()
+    r = s.net("a")
+    assert r.err == errno.EADDRINUSE and "3128" in r.msg, (r.err, r.msg)
+    assert sh(control, f"kill {pid}")[0] == 0
+    assert wait_for(lambda: s.net("a").err == 0)
+    assert w.stop() == 0
+
+
+def test_net_hundred_boxes():
+    web = Web()
+    w = warden(*Web.PRIVATE)
+    s = w.server()
+    s.hello()
+    for i in range(100):
+        assert s.create(f"h{i}", pids=32, memory=64 * MIB, disk=16 * MIB).err == 0
+    began = time.monotonic()
+    asked = [s.send(NET, struct.pack("<32s", b"h%d" % i)) for i in range(100)]
+    assert all(s.wait_reply(number).err == 0 for number in asked)
+    print(f"# 100 boxes got doors in {(time.monotonic() - began) * 1000:.0f} ms")
+    link = s.egress()
+    assert all(link.allow(f"h{i}", web.at) == 0 for i in range(100))
+    os.kill(egresses(w.process.pid)[0], signal.SIGKILL)
+    link.close()
+    link = s.egress()
+    assert all(link.allow(f"h{i}", web.at) == 0 for i in range(100)), "the new one knows them all"
+    boxes = restart(w, s)[1]
+    assert len(boxes) == 100
+    assert w.stop() == 0 and stale_boxes() == []
+    web.close()
+
+
+def test_net_warden_killed():
+    w = warden()
+    s = w.server()
+    s.hello()
+    s.create("a")
+    assert s.net("a").err == 0
+    pid = egresses(w.process.pid)[0]
+    w.kill()
+    assert wait_for(lambda: not alive(pid)), "egress outlived the warden"
+
+
+def test_socket():
+    """A socket in a box's network, for connections inward."""
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("a").fd
+    serve = "nohup python3 -m http.server -b 127.0.0.1 8123 >/dev/null 2>&1 & until exec 3<>/dev/tcp/127.0.0.1/8123; do sleep 0.05; done 2>/dev/null"
+    assert run(control, ["/bin/bash", "-c", serve])[0] == 0
+    ask_for = lambda id, family: s.ask(SOCKET, struct.pack("<32sII", id, family, 0))
+    r = ask_for(b"a", 4)
+    assert r.err == 0 and r.fd is not None, r.msg
+    with socket.socket(fileno=r.fd) as conn:
+        assert conn.family == socket.AF_INET and conn.type & socket.SOCK_STREAM
+        conn.settimeout(5)
+        conn.connect(("127.0.0.1", 8123))
+        conn.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert conn.recv(100).startswith(b"HTTP/1.0 200")
+    with socket.socket(fileno=ask_for(b"a", 6).fd) as conn:
+        assert conn.family == socket.AF_INET6
+        try:
+            conn.connect(("::1", 8123))
+            assert False
+        except ConnectionRefusedError:
+            pass
+    with socket.socket(fileno=ask_for(b"a", 4).fd) as conn:
+        try:
+            conn.connect(("192.0.2.1", 80))
+            assert False, "a box without network reached something"
+        except OSError as e:
+            assert e.errno == errno.ENETUNREACH
+    assert ask_for(b"none", 4).err == errno.ENOENT
+    home = os.readlink(f"/proc/{w.process.pid}/ns/net")
+    began = time.monotonic()
+    for _ in range(200):
+        os.close(ask_for(b"a", 4).fd)
+    print(f"# a socket: {(time.monotonic() - began) / 200 * 1e6:.0f} us, with the messages")
+    assert os.readlink(f"/proc/{w.process.pid}/ns/net") == home
+    assert s.target(KILL, "a").err == 0 and ask_for(b"a", 4).err == errno.ENOENT
+    assert w.stop() == 0
 
 
 # --------------------------------------------------------------------------------------------------

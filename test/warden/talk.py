@@ -12,8 +12,9 @@ import struct
 import subprocess
 import time
 
-HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER, CONTEXT = range(1, 12)
-REPLY, BOX, ENDED, PAUSED = range(20, 24)
+HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER, CONTEXT, NET, SOCKET = range(1, 14)
+REPLY, BOX, ENDED, PAUSED, EGRESS = range(20, 25)
+CATCHES = 1
 ROOT_FLAG, PAUSE_FLAG = 1, 2
 KILLED, TIMEOUT, MEMORY, CRASHED, STOPPED = range(1, 6)
 RUNNING, IS_PAUSED = 1, 2
@@ -48,7 +49,7 @@ class Reply:
                   "pids_denied", "read_bytes", "written_bytes", "pids_now", "pids_peak")
 
     def __init__(self, data, fds):
-        self.err, _, where, msg = struct.unpack_from("<iI32s168s", data)
+        self.err, self.flags, where, msg = struct.unpack_from("<iI32s168s", data)
         self.where, self.msg = where.rstrip(b"\0").decode(), msg.rstrip(b"\0").decode()
         self.box = Box(data[208:280])
         self.usage = dict(zip(self.USAGE_KEYS, struct.unpack_from("<15Q2I", data, 280)))
@@ -139,6 +140,23 @@ class Server:
     def context(self, id, name="python", zygote=PYTHON, language="python"):
         return self.ask(CONTEXT, struct.pack("<32s40s24sII", c_id(id), c_id(name), c_id(language), zygote, 0))
 
+    def net(self, id):
+        """Gives a box network."""
+        return self.target(NET, id)
+
+    def egress(self, timeout=10):
+        """The socket to egress that the warden passes."""
+        until = time.monotonic() + timeout
+        while True:
+            for event in self.events:
+                if event[0] == EGRESS:
+                    self.events.remove(event)
+                    return Egress(event[3][0])
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self.sock], [], [], left)[0]:
+                raise TimeoutError("no socket to egress")
+            self.events.append(self.recv())
+
     def wait_event(self, want, timeout=10):
         """The next event of that type: its id and, for ENDED, the reason."""
         until = time.monotonic() + timeout
@@ -167,6 +185,39 @@ class Server:
             os.close(fd)
         self.sock.close()
         self.conn.close()
+
+
+class Egress:
+    """The server's side of the conversation with egress; see src/wire/egress.def."""
+
+    POLICY, USE, RULE, HEADER, COMMIT = range(10, 15)
+    APPLIED, EVENT = 20, 21
+
+    def __init__(self, fd):
+        self.sock = socket.socket(fileno=fd)
+        self.sock.settimeout(10)
+
+    def send(self, type, payload):
+        self.sock.send(struct.pack("<IIQ", type, 16 + len(payload), 0) + payload)
+
+    def allow(self, id, *addresses):
+        """A policy that allows these IPv4 addresses ("192.0.2.1:80") and nothing else: errno of APPLIED."""
+        self.send(self.POLICY, struct.pack("<32sIIIIQQ", c_id(id), 0, 0, 0, 0, 0, 0))
+        for text in addresses:
+            host, port = text.split(":")
+            address = bytes(10) + b"\xff\xff" + socket.inet_aton(host)
+            self.send(self.RULE, struct.pack("<32s4B8H16s256s", c_id(id), 3, 0, 128, 1, int(port), int(port), 0, 0, 0, 0, 0, 0,
+                                             address, b""))
+        self.send(self.COMMIT, struct.pack("<32s", c_id(id)))
+        while True:
+            data = self.sock.recv(16384)
+            if not data:
+                raise EOFError("egress hung up")
+            if struct.unpack_from("<I", data)[0] == self.APPLIED:
+                return struct.unpack_from("<i", data, 48)[0]
+
+    def close(self):
+        self.sock.close()
 
 
 def frame(type, data=b""):

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the files of egress: one thread, one loop, no file, no capability. It resolves and dials what a box's policy
+ * allows, and knows a box only by the doors it came through.
+ *
+ *	main.c     start and settings       loop.c      descriptors and timers
+ *	seal.c     what it gives up         talk.c      messages of warden and server
+ *	nets.c     boxes by id, doors       apply.c     policies, and cutting what they end
+ *	report.c   the log of connections   resolve.c   names to checked addresses
+ *	lookup.c   asking the resolver      told.c      which addresses a box was told
+ *	own.c      this machine's addresses settings.c  what the command line says
+ *	dns.c      DNS questions of boxes   dns_udp.c, dns_tcp.c  how they come
+ *	dns_message.c  their bytes
+ *
+ *	conn.c     a connection of a box from begin to end
+ *	http.c     requests in the clear, and CONNECT       http_head.c  their heads
+ *	socks.c    SOCKS5                   catch.c     connections that knew of no proxy
+ *	hello.c    the name in a TLS handshake          dial.c      reaching a host
+ *	relay.c    bytes both ways          tls.c       TLS towards a host, for headers that we add
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/fail.h"
+#include "policy/policy.h"
+#include "wire/egress.h"
+
+#define EGRESS_ADDRESSES_MAX 16 /* of one name; the rest is not used */
+
+struct egress;
+struct net;
+struct conn;
+
+/* --- loop.c (D) ------------------------------------------------------------------------------------ */
+
+/* A descriptor that is waited for, level-triggered. */
+struct watch {
+	void (*ready)(struct egress *g, struct watch *self, uint32_t events /* EPOLL* */);
+	int fd; /* -EBADF: not watched. A copy: its owner closes it, after watch_remove() */
+	uint32_t events; /* EPOLLIN, EPOLLOUT, EPOLLRDHUP; errors always come */
+};
+
+#define WATCH_INIT                                                                                 \
+	{                                                                                          \
+		.fd = -EBADF                                                                       \
+	}
+
+struct timer {
+	void (*due)(struct egress *g, struct timer *self);
+	uint64_t at_us; /* of clock_boot_us() */
+	size_t place;   /* in the heap, from 1; 0: not in it */
+};
+
+_must_check_ int watch_add(struct egress *g, struct watch *w, int fd, uint32_t events,
+			   void (*ready)(struct egress *g, struct watch *self, uint32_t events));
+void watch_change(struct egress *g, struct watch *w, uint32_t events);
+void watch_remove(struct egress *g,
+		  struct watch *w); /* also safe while its event is being handled */
+void timer_set(struct egress *g, struct timer *t, uint64_t at_us);
+void timer_clear(struct egress *g, struct timer *t);
+
+/* --- a box (D: nets.c, apply.c) ---------------------------------------------------------------------- */
+
+struct net_header {
+	char host[POLICY_NAME_SIZE]; /* ".name": everything below it */
+	char name[EGRESS_HEADER_NAME_SIZE];
+	char *value; /* locked into memory, wiped before it is freed */
+	bool tls;
+};
+
+struct door;
+
+struct net {
+	char id[WARDEN_ID_SIZE];
+	struct net *next; /* in its bucket */
+	struct door *doors;
+	bool has_policy; /* without one everything is refused: POLICY_NO_POLICY */
+	struct policy
+		policy; /* its own rules, those of its sets and the operator's, in one array */
+	struct net_header *headers;
+	size_t n_headers;
+	struct egress_limits limits;
+	struct conn *conns; /* open ones, newest first; kept by conn.c */
+	size_t n_conns;
+	uint64_t last_number; /* of a connection, request or lookup */
+	uint64_t bytes_up, bytes_down;
+	uint64_t lookups_left; /* in this minute */
+	uint64_t minute_us;
+	struct answers *answers; /* which addresses its DNS was told, for which names: told.c */
+	struct spec *spec;       /* what the server asked for, from which the policy is made: apply.c */
+	struct spec *draft;      /* the next one, as far as it has come */
+	struct asked *asked;     /* its DNS questions that are under way: dns.c */
+	struct timer pause;      /* until its doors are looked at again: nets.c */
+	uint64_t paused_us;      /* when that was last told */
+	uint64_t events_left;    /* that may be told in this second: report.c */
+	uint64_t second_us;
+	uint32_t missed; /* events that could not be told */
+};
+
+struct egress {
+	int epoll_fd;
+	bool learn;              /* the local operator's: everything is let through */
+	struct policy_sets sets; /* the operator's */
+	struct sockaddr_storage
+		proxy; /* the way out of this machine, if there is one: ss_family 0 otherwise */
+	char proxy_authorization[512]; /* "Basic …" or "" */
+	bool has_ipv6;                 /* this machine reaches IPv6 addresses beyond itself */
+	size_t n_conns;                /* of all boxes */
+	size_t conns_max;
+	void *loop, *talk, *resolver, *tls, *nets, *own; /* each file's own */
+};
+
+/* policy_address() for this box, and no address of this machine itself unless the operator opens it. Everything that is dialed
+ * has passed this. */
+enum policy_reason net_check_address(struct egress *g, struct net *n, const struct net_address *a,
+				     uint16_t port, bool by_name);
+
+/* The header rules of a host (canonical name); calls f for each. */
+void net_headers_for(const struct net *n, const char *host,
+		     void (*f)(const struct net_header *h, void *arg), void *arg);
+
+/* --- what D's nets.c calls when something came through a door (E: conn.c) ------------------------------- */
+
+/* A connection was accepted: owns fd. door: EGRESS_DOOR_PROXY or _CATCH. */
+void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int fd);
+/* The policy has changed: ends those that it no longer allows (POLICY_CUT); how many. */
+size_t conn_recheck(struct egress *g, struct net *n);
+/* The box is gone: ends all (POLICY_ENDED). */
+void conn_end_all(struct egress *g, struct net *n);
+
+/* Before the room is shut: the certificates that hosts are held against, the machine's and those of ca_bundle ("": none).
+ * E: tls.c */
+_must_check_ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail);
+
+/* --- resolve.c (D) --------------------------------------------------------------------------------- */
+
+/* One question. The asker owns it; resolve_cancel() before it goes away. */
+struct resolve {
+	void (*done)(struct egress *g, struct resolve *self);
+	/* the result */
+	enum policy_reason reason; /* ALLOWED or LEARNING: there are addresses */
+	struct net_address addresses[EGRESS_ADDRESSES_MAX];
+	size_t n_addresses; /* all of them checked by policy_address(): if one may not be reached, none is given (NW-08) */
+	bool by_name;
+	bool not_there; /* with NO_ADDRESS: no such name exists */
+	uint32_t ttl_s;
+	/* resolve.c's own */
+	struct net *net;
+	char name[POLICY_NAME_SIZE];
+	uint16_t port;
+	void *query;
+	struct resolve *next;
+};
+
+/*
+ * Policy first, then the box's budget (only what is not in the cache costs), then the lookup, then each address. done() is called later from
+ * the loop or, when the answer is known, before this returns. name: canonical. port 0: a DNS question.
+ */
+void resolve_start(struct egress *g, struct net *n, const char *name, uint16_t port,
+		   struct resolve *q, void (*done)(struct egress *g, struct resolve *self));
+void resolve_cancel(struct egress *g, struct resolve *q);
+
+/* Was this box's DNS told that address? For a name that its policy still allows at this port: that name. */
+bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, uint16_t port,
+		  char ret[static POLICY_NAME_SIZE]);
+/* Several names can have one address: was it told this address for this very name, which is allowed at this port? */
+bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name);
+
+/* --- report.c (D) ---------------------------------------------------------------------------------- */
+
+/* Fills in id and time and tells the server; if it does not listen, counts it as missed. Never waits. number 0: a new one
+ * is given. Returns the number. */
+uint64_t report(struct egress *g, struct net *n, struct egress_event *e);

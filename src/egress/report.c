@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log of what boxes wanted and got. A box can make decisions necessary faster than anybody can write them down, so
+ * each has a share; what is over it, and what the server does not take in time, is counted and told with the next.
+ */
+#include "egress/core.h"
+
+#include "base/clock.h"
+
+#define SECOND_US UINT64_C(1000000)
+#define EVENTS_PER_SECOND 500
+#define EVENTS_BURST 2000
+
+static bool may_tell(struct net *n)
+{
+	uint64_t now = clock_boot_us(), seconds = (now - n->second_us) / SECOND_US;
+
+	if (n->second_us == 0 || seconds >= EVENTS_BURST / EVENTS_PER_SECOND) {
+		n->events_left = EVENTS_BURST;
+		n->second_us = now;
+	} else if (seconds > 0) {
+		n->events_left =
+			MIN(n->events_left + seconds * EVENTS_PER_SECOND, (uint64_t)EVENTS_BURST);
+		n->second_us += seconds * SECOND_US;
+	}
+	if (n->events_left == 0)
+		return false;
+	n->events_left--;
+	return true;
+}
+
+static int64_t wall_ms(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+uint64_t report(struct egress *g, struct net *n, struct egress_event *e)
+{
+	if (e->number == 0)
+		e->number = ++n->last_number;
+	memcpy(e->id, n->id, sizeof(e->id));
+	e->at_ms = wall_ms();
+	e->missed = n->missed;
+	if (may_tell(n) && talk_event(g, e) == 0)
+		n->missed = 0;
+	else if (n->missed < UINT32_MAX)
+		n->missed++;
+	return e->number;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two conversations. The warden is believed: if what it says cannot be understood, egress ends. The server is believed
+ * about rules only: if it cannot be understood, it is hung up on and what holds stays.
+ *
+ * Each COMMIT is answered by one APPLIED. When the server does not take it, nothing more is read from the server until
+ * it does, so that at most one answer waits.
+ */
+#include "egress/core.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define BATCH 64              /* messages of the server in one go; boxes want their turn */
+#define SERVER_ROOM (1 << 20) /* bytes of events that wait for it */
+
+struct talk {
+	struct watch warden, server;
+	int warden_fd, server_fd;
+	uint64_t servers; /* that there have been */
+	bool answer_waits;
+	struct egress_frame answer;
+};
+
+void talk_log(const char *fmt, ...)
+{
+	char line[512];
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	if (n >= 0)
+		(void)fprintf(stderr, "glovebox-egress: %s\n", line);
+}
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+/* --- the server --------------------------------------------------------------------------------------- */
+
+static void hang_up(struct egress *g, struct talk *t)
+{
+	watch_remove(g, &t->server);
+	fd_closep(&t->server_fd);
+	t->answer_waits = false;
+}
+
+int talk_event(struct egress *g, const struct egress_event *e)
+{
+	struct talk *t = g->talk;
+	struct egress_frame f = { .as_EVENT = *e };
+
+	return t->server_fd < 0 ? -ENOTCONN : egress_send(t->server_fd, EGRESS_EVENT, &f, NULL, 0);
+}
+
+static void send_answer(struct egress *g, struct talk *t)
+{
+	int r = egress_send(t->server_fd, EGRESS_APPLIED, &t->answer, NULL, 0);
+
+	t->answer_waits = r == -EAGAIN;
+	if (r < 0 && r != -EAGAIN)
+		hang_up(g, t);
+	else
+		watch_change(g, &t->server, t->answer_waits ? EPOLLOUT : EPOLLIN);
+}
+
+static void warden_read(struct egress *g, struct talk *t);
+
+/* The warden tells of a box before the server can know of it; its message is in the other socket by now. */
+static struct net *find_box(struct egress *g, struct talk *t, const char *id)
+{
+	struct net *n = net_find(g, id);
+
+	if (n)
+		return n;
+	warden_read(g, t);
+	return net_find(g, id);
+}
+
+static void commit(struct egress *g, struct talk *t, struct net *n, const char *id)
+{
+	uint32_t cut = 0;
+	int err = n ? apply_commit(g, n, &cut) : ENOENT;
+
+	t->answer = (struct egress_frame){ .as_APPLIED = { .err = err, .cut = cut } };
+	memcpy(t->answer.as_APPLIED.id, id, WARDEN_ID_SIZE);
+	send_answer(g, t);
+}
+
+static void server_said(struct egress *g, struct talk *t, const struct egress_frame *f)
+{
+	uint64_t speaker = t->servers;
+	struct net *n = find_box(g, t, f->as_COMMIT.id);
+
+	if (t->servers != speaker)
+		return; /* the warden has just said that there is another server now */
+	if (f->head.type == EGRESS_COMMIT)
+		commit(g, t, n, f->as_COMMIT.id);
+	else if (!n)
+		return; /* COMMIT will say so */
+	else if (f->head.type == EGRESS_POLICY)
+		apply_begin(n, &f->as_POLICY);
+	else if (f->head.type == EGRESS_USE)
+		apply_use(n, &f->as_USE);
+	else if (f->head.type == EGRESS_RULE)
+		apply_rule(n, &f->as_RULE);
+	else if (f->head.type == EGRESS_HEADER)
+		apply_header(n, &f->as_HEADER);
+}
+
+static void server_read(struct egress *g, struct talk *t)
+{
+	static struct egress_frame f;
+
+	for (unsigned i = 0; i < BATCH && t->server_fd >= 0 && !t->answer_waits; i++) {
+		int r = egress_recv(t->server_fd, &f, EGRESS_FROM_SERVER, NULL, NULL);
+
+		if (r == -EAGAIN)
+			return;
+		if (r == -EPROTO)
+			talk_log(
+				"the server sent what is no message; it is not listened to any more");
+		if (r <= 0) {
+			hang_up(g, t);
+			return;
+		}
+		server_said(g, t, &f);
+		explicit_bzero(&f, sizeof(f)); /* a header's value may be secret */
+	}
+}
+
+static void server_ready(struct egress *g, struct watch *self, uint32_t events)
+{
+	struct talk *t = g->talk;
+
+	(void)self;
+	if (t->answer_waits && (events & EPOLLOUT))
+		send_answer(g, t);
+	else if (t->answer_waits)
+		hang_up(g, t); /* an error, and nobody takes the answer */
+	else
+		server_read(g, t);
+}
+
+static int meet_server(struct egress *g, struct talk *t, int fd)
+{
+	int r = set_nonblocking(fd), room = SERVER_ROOM;
+
+	/* For a burst of events; the kernel gives what it allows. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	hang_up(g, t);
+	t->servers++;
+	if (r == 0)
+		r = watch_add(g, &t->server, fd, EPOLLIN, server_ready);
+	if (r < 0)
+		fd_close(fd);
+	else
+		t->server_fd = fd;
+	return r;
+}
+
+/* --- the warden --------------------------------------------------------------------------------------- */
+
+/* What cannot be used changes nothing (NW-15). Without any, nobody knows what the operator denies: better no egress at all. */
+static int take_operator(struct egress *g, int fd)
+{
+	struct fail fail;
+	int r = apply_operator(g, fd, &fail);
+
+	fd_close(fd);
+	if (r < 0)
+		talk_log("the operator's rule sets cannot be used: %s", fail.msg);
+	return r < 0 && g->sets.n == 0 ? r : 0;
+}
+
+static int warden_said(struct egress *g, struct talk *t, const struct egress_frame *f,
+		       const int *fds)
+{
+	int r;
+
+	switch (f->head.type) {
+	case EGRESS_OPERATOR:
+		return take_operator(g, fds[0]);
+	case EGRESS_SERVER:
+		return meet_server(g, t, fds[0]);
+	case EGRESS_OPEN:
+		r = net_open(g, &f->as_OPEN, fds);
+		if (r < 0)
+			talk_log("sandbox %s gets no network: %s", f->as_OPEN.id, strerror(-r));
+		return 0;
+	default:
+		net_close(g, f->as_CLOSE.id);
+		return 0;
+	}
+}
+
+static void warden_read(struct egress *g, struct talk *t)
+{
+	struct egress_frame f;
+	int fds[EGRESS_DOORS_MAX], r;
+	size_t n_fds;
+
+	for (;;) {
+		r = egress_recv(t->warden_fd, &f, EGRESS_FROM_WARDEN, fds, &n_fds);
+		if (r > 0)
+			r = warden_said(g, t, &f, fds) < 0 ? -EPROTO : 1;
+		if (r == -EAGAIN)
+			return;
+		if (r <= 0)
+			break;
+	}
+	if (r < 0)
+		talk_log("the warden cannot be understood: %s", strerror(-r));
+	loop_stop(g, r == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void warden_ready(struct egress *g, struct watch *self, uint32_t events)
+{
+	(void)self;
+	(void)events;
+	warden_read(g, g->talk);
+}
+
+int talk_open(struct egress *g, int warden_fd)
+{
+	static struct talk t = {
+		.warden = WATCH_INIT, .server = WATCH_INIT, .warden_fd = -EBADF, .server_fd = -EBADF
+	};
+	int r = set_nonblocking(warden_fd);
+
+	t.warden_fd = warden_fd;
+	g->talk = &t;
+	return r < 0 ? r : watch_add(g, &t.warden, warden_fd, EPOLLIN, warden_ready);
+}

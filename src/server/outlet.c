@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/outlet_priv.h"
+
+#include "run/result.h"
+
+#include <sys/eventfd.h>
+#include <time.h>
+
+#define APPLY_MS 10000 /* time for egress to come back, should it just have died */
+#define LAST_WORDS_MS 200
+
+/* --- the table --------------------------------------------------------------------------------------------- */
+
+static size_t bucket_of(const char *id)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a: ids are random already */
+
+	for (; *id; id++)
+		hash = (hash ^ (unsigned char)*id) * 16777619u;
+	return hash % OUTLET_BUCKETS;
+}
+
+struct outlet *outlet_find(struct outlets *all, const char *id)
+{
+	for (struct outlet *o = all->bucket[bucket_of(id)]; o; o = o->next)
+		if (strcmp(o->id, id) == 0)
+			return o;
+	return NULL;
+}
+
+void held_unref(struct held *h)
+{
+	if (!h || --h->refs > 0)
+		return;
+	network_done(&h->network);
+	free(h);
+}
+
+static void wake(const struct outlets *all)
+{
+	(void)eventfd_write(all->wake_fd, 1);
+}
+
+void outlet_set_stale(struct outlet *o)
+{
+	if (o->stale || !o->held)
+		return;
+	o->stale = true;
+	o->all->n_stale++;
+}
+
+static void clear_stale(struct outlet *o)
+{
+	if (!o->stale)
+		return;
+	o->stale = false;
+	o->all->n_stale--;
+}
+
+static void init_condition(pthread_cond_t *c)
+{
+	pthread_condattr_t attr;
+
+	/* A deadline that does not move when somebody sets the clock. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+struct outlet *outlet_open(struct outlets *all, const char *id, const char *key_id, bool catches)
+{
+	struct outlet *o = calloc(1, sizeof(*o));
+	struct outlet **bucket;
+
+	if (!o)
+		return NULL;
+	*o = (struct outlet){
+		.all = all,
+		.catches = catches,
+		.log = NET_LOG_INIT(OUTLET_LOG_MAX),
+	};
+	(void)snprintf(o->id, sizeof(o->id), "%s", id);
+	(void)snprintf(o->key_id, sizeof(o->key_id), "%s", key_id);
+	init_condition(&o->changed);
+	pthread_mutex_lock(&all->lock);
+	bucket = &all->bucket[bucket_of(o->id)];
+	o->next = *bucket;
+	*bucket = o;
+	pthread_mutex_unlock(&all->lock);
+	return o;
+}
+
+void outlet_close(struct outlet *o)
+{
+	struct outlets *all;
+
+	if (!o)
+		return;
+	all = o->all;
+	pthread_mutex_lock(&all->lock);
+	for (struct outlet **p = &all->bucket[bucket_of(o->id)]; *p; p = &(*p)->next)
+		if (*p == o) {
+			*p = o->next;
+			break;
+		}
+	clear_stale(o);
+	held_unref(o->held);
+	pthread_mutex_unlock(&all->lock);
+	net_log_done(&o->log);
+	pthread_cond_destroy(&o->changed);
+	free(o);
+}
+
+void outlet_reopened(struct outlet *o, bool catches)
+{
+	pthread_mutex_lock(&o->all->lock);
+	o->catches = catches;
+	pthread_mutex_unlock(&o->all->lock);
+}
+
+/* --- rules ------------------------------------------------------------------------------------------------- */
+
+static struct timespec in_ms(unsigned ms)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	t.tv_sec += ms / 1000 + t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+/* With the lock held. */
+static int await_settled(struct outlet *o)
+{
+	struct timespec until = in_ms(APPLY_MS);
+	int r = 0;
+
+	while (!o->settled && !o->all->stop && r == 0)
+		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
+	if (o->settled)
+		return -o->err;
+	return r < 0 ? r : -ENOTCONN;
+}
+
+int outlet_apply(struct outlet *o, struct network *n)
+{
+	struct held *wanted = calloc(1, sizeof(*wanted)), *before;
+	int r;
+
+	if (!wanted)
+		return -ENOMEM;
+	wanted->refs = 1;
+	wanted->network = *n;
+	*n = (struct network){ 0 };
+	pthread_mutex_lock(&o->all->lock);
+	before = o->held;
+	o->held = wanted;
+	o->settled = false;
+	outlet_set_stale(o);
+	wake(o->all);
+	r = await_settled(o);
+	if (r < 0) {
+		o->held = before;
+		clear_stale(o);
+		/* Egress refused it, so that the old ones hold; or nobody knows what it did. */
+		if (r == -ETIMEDOUT) {
+			outlet_set_stale(o);
+			wake(o->all);
+		}
+	}
+	held_unref(r < 0 ? wanted : before);
+	pthread_mutex_unlock(&o->all->lock);
+	return r;
+}
+
+void outlets_secret_changed(struct outlets *all, const char *key_id, const char *name)
+{
+	pthread_mutex_lock(&all->lock);
+	for (size_t i = 0; i < OUTLET_BUCKETS; i++)
+		for (struct outlet *o = all->bucket[i]; o; o = o->next)
+			if (strcmp(o->key_id, key_id) == 0 && o->held &&
+			    network_uses_secret(&o->held->network, name))
+				outlet_set_stale(o);
+	pthread_mutex_unlock(&all->lock);
+	wake(all);
+}
+
+/* --- what it did -------------------------------------------------------------------------------------------- */
+
+json_t *outlet_json(struct outlet *o, size_t limit)
+{
+	json_t *all;
+
+	pthread_mutex_lock(&o->all->lock);
+	all = json_pack("{s:b, s:o, s:o}", "catches", o->catches, "totals",
+			net_totals_json(&o->log.totals), "connections",
+			net_connections_json(&o->log, limit));
+	pthread_mutex_unlock(&o->all->lock);
+	return all;
+}
+
+static bool has_open(const struct net_log *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (!l->ring[(l->first + i) % l->room].is_over)
+			return true;
+	return false;
+}
+
+json_t *outlet_result(struct outlet *o)
+{
+	struct timespec until = in_ms(LAST_WORDS_MS);
+	json_t *all;
+	int r = 0;
+
+	pthread_mutex_lock(&o->all->lock);
+	while (has_open(&o->log) && r == 0)
+		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
+	all = run_network_json(&o->log, o->catches);
+	pthread_mutex_unlock(&o->all->lock);
+	return all;
+}
+
+/* --- start and end ------------------------------------------------------------------------------------------ */
+
+int outlets_new(struct server *s, struct outlets **ret)
+{
+	struct outlets *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	*all = (struct outlets){ .server = s, .sock = -EBADF, .next_sock = -EBADF };
+	all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (all->wake_fd < 0) {
+		free(all);
+		return -errno;
+	}
+	pthread_mutex_init(&all->lock, NULL);
+	*ret = all;
+	return 0;
+}
+
+int outlets_start(struct outlets *all)
+{
+	int r = pthread_create(&all->thread, NULL, outlets_talk, all);
+
+	all->has_thread = r == 0;
+	return -r;
+}
+
+void outlets_connect(struct outlets *all, int sock)
+{
+	int old;
+
+	pthread_mutex_lock(&all->lock);
+	old = all->next_sock;
+	all->next_sock = sock;
+	pthread_mutex_unlock(&all->lock);
+	fd_close(old);
+	wake(all);
+}
+
+/* After the last request: outlets of sandboxes that are still in the table may be left. */
+void outlets_stop(struct outlets *all)
+{
+	if (!all || !all->has_thread)
+		return;
+	pthread_mutex_lock(&all->lock);
+	all->stop = true;
+	pthread_mutex_unlock(&all->lock);
+	wake(all);
+	(void)pthread_join(all->thread, NULL);
+	all->has_thread = false;
+}
+
+void outlets_free(struct outlets *all)
+{
+	if (!all)
+		return;
+	fd_close(all->next_sock);
+	fd_close(all->wake_fd);
+	pthread_mutex_destroy(&all->lock);
+	free(all);
+}

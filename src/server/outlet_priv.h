@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between outlet.c (the table, and who waits), outlet_talk.c (the thread that talks with egress) and outlet_note.c
+ * (what egress tells).
+ *
+ * Theory of operation: only one thread ever reads from or writes to egress. Who wants rules to hold puts them into the
+ * outlet, marks it as stale, wakes the thread and waits; the thread sends what is stale, one outlet at a time, and
+ * settles it when egress has answered. Egress does not read while it has an answer that we do not take: so
+ * nothing is sent while one is due. With a new socket everything is stale again, and whoever waits is served by the
+ * next egress without knowing of it.
+ *
+ * The lock guards all that can change. It is never held while a message is sent, the store is asked or a sandbox is
+ * looked for.
+ */
+#pragma once
+
+#include "server/outlet.h"
+#include "server/server.h"
+
+#include <pthread.h>
+
+#define OUTLET_BUCKETS 1024
+
+/* Rules that several threads hold for a while; counted under the lock. */
+struct held {
+	unsigned refs;
+	struct network network;
+};
+
+struct outlets {
+	struct server *server;
+	pthread_t thread;
+	bool has_thread;
+	int wake_fd; /* an eventfd: there is something to do */
+	int sock;    /* to egress; this and the next are the thread's own */
+	bool awaits_answer;
+	pthread_mutex_t lock;
+	bool stop;
+	int next_sock; /* one that the thread has not taken up yet */
+	size_t n_stale;
+	struct outlet *bucket[OUTLET_BUCKETS];
+};
+
+struct outlet {
+	struct outlets *all;
+	struct outlet *next; /* in its bucket */
+	char id[WARDEN_ID_SIZE];
+	char key_id[STORE_ID_SIZE];
+	bool catches;
+	struct held *held; /* what is to hold; NULL: nothing was said yet */
+	bool stale;        /* egress is to be told */
+	bool told;         /* it was, and has not answered */
+	bool settled;      /* it has answered: err is its word */
+	int err;
+	pthread_cond_t changed;
+	struct net_log log;
+	uint64_t second; /* in which that many lines went into the sandbox's log, */
+	unsigned lines;
+	uint64_t unlogged; /* and that many events did not */
+};
+
+/* outlet.c; with the lock held */
+struct outlet *outlet_find(struct outlets *all, const char *id);
+void outlet_set_stale(struct outlet *o);
+void held_unref(struct held *h);
+
+/* outlet_talk.c */
+void *outlets_talk(void *arg);
+
+/* outlet_note.c; without the lock */
+void outlet_note(struct outlets *all, const struct egress_event *e);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that talks with egress. */
+#include "server/outlet_priv.h"
+
+#include "server/http.h"
+#include "server/sandbox.h"
+#include "server/secret.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#define SEND_TIMEOUT_S 10
+#define FRAMES_PER_TURN 256 /* read before what is stale gets its turn */
+
+struct owner {
+	struct server *server;
+	const char *key_id;
+};
+
+static int expand(void *arg, const char *value, char ret[static EGRESS_HEADER_VALUE_SIZE])
+{
+	const struct owner *o = arg;
+	struct fail fail;
+
+	return secret_expand(o->server, o->key_id, value, ret, EGRESS_HEADER_VALUE_SIZE, &fail);
+}
+
+static struct egress_limits limits_of(const struct config *c)
+{
+	return (struct egress_limits){
+		.connections = (uint32_t)c->egress_connections,
+		.lookups = (uint32_t)c->egress_lookups,
+		.bytes_up = c->egress_bytes_up,
+		.bytes_down = c->egress_bytes_down,
+	};
+}
+
+static void tell_missing(struct outlets *all, const char *id, size_t n)
+{
+	struct sandbox *b = sandbox_get(all->server, id);
+
+	if (b)
+		sandbox_log(
+			b, "warn",
+			"network: %zu header(s) are sent empty: their secret is gone, or cannot "
+			"be read",
+			n);
+	sandbox_put(b);
+}
+
+/* --- to egress ---------------------------------------------------------------------------------------------- */
+
+/* One that is stale, which it is no longer then; what it holds has been counted for us. */
+static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID_SIZE],
+			       char ret_key[static STORE_ID_SIZE])
+{
+	struct held *h = NULL;
+
+	pthread_mutex_lock(&all->lock);
+	for (size_t i = 0; all->n_stale && !h && i < OUTLET_BUCKETS; i++)
+		for (struct outlet *o = all->bucket[i]; o && !h; o = o->next) {
+			if (!o->stale)
+				continue;
+			o->stale = false;
+			all->n_stale--;
+			o->told = true;
+			h = o->held;
+			h->refs++;
+			memcpy(ret_id, o->id, WARDEN_ID_SIZE);
+			memcpy(ret_key, o->key_id, STORE_ID_SIZE);
+		}
+	pthread_mutex_unlock(&all->lock);
+	return h;
+}
+
+/* It did not read in time: once more, from the beginning. */
+static void take_back(struct outlets *all, const char *id)
+{
+	struct outlet *o;
+
+	pthread_mutex_lock(&all->lock);
+	o = outlet_find(all, id);
+	if (o) {
+		o->told = false;
+		outlet_set_stale(o);
+	}
+	pthread_mutex_unlock(&all->lock);
+	(void)eventfd_write(all->wake_fd, 1);
+}
+
+static int send_one(struct outlets *all)
+{
+	const struct egress_limits limits = limits_of(&all->server->config);
+	char id[WARDEN_ID_SIZE], key_id[STORE_ID_SIZE];
+	struct held *h = take_stale(all, id, key_id);
+	struct owner owner = { .server = all->server, .key_id = key_id };
+	size_t missing = 0;
+	int r;
+
+	if (!h)
+		return 0;
+	r = network_send(all->sock, id, &h->network, &limits, expand, &owner, &missing);
+	pthread_mutex_lock(&all->lock);
+	held_unref(h);
+	pthread_mutex_unlock(&all->lock);
+	if (missing)
+		tell_missing(all, id, missing);
+	if (r == -EAGAIN) {
+		take_back(all, id);
+		return 0;
+	}
+	all->awaits_answer = r == 0;
+	return r;
+}
+
+/* --- from egress -------------------------------------------------------------------------------------------- */
+
+static void applied(struct outlets *all, const struct egress_applied *a)
+{
+	struct outlet *o;
+
+	all->awaits_answer = false;
+	pthread_mutex_lock(&all->lock);
+	o = outlet_find(all, a->id);
+	if (o && o->told) {
+		o->told = false;
+		o->settled = !o->stale;
+		o->err = a->err;
+		pthread_cond_broadcast(&o->changed);
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* 0, or negative when there is nobody any more. */
+static int read_some(struct outlets *all)
+{
+	for (int i = 0; i < FRAMES_PER_TURN; i++) {
+		struct pollfd p = { .fd = all->sock, .events = POLLIN };
+		struct egress_frame f;
+		int r;
+
+		if (poll(&p, 1, 0) <= 0)
+			return 0;
+		r = egress_recv(all->sock, &f, EGRESS_FROM_EGRESS, NULL, NULL);
+		if (r <= 0)
+			return r < 0 ? r : -ENOTCONN;
+		if (f.head.type == EGRESS_APPLIED)
+			applied(all, &f.as_APPLIED);
+		else
+			outlet_note(all, &f.as_EVENT);
+	}
+	return 0;
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------------ */
+
+static void forget_answers(struct outlets *all)
+{
+	for (size_t i = 0; i < OUTLET_BUCKETS; i++)
+		for (struct outlet *o = all->bucket[i]; o; o = o->next) {
+			o->told = false;
+			outlet_set_stale(o);
+		}
+}
+
+/* A new socket takes the place of the old one. False: it is time to stop. */
+static bool take_up(struct outlets *all)
+{
+	struct timeval tv = { .tv_sec = SEND_TIMEOUT_S };
+	bool go_on;
+	int sock;
+
+	pthread_mutex_lock(&all->lock);
+	sock = take_fd(&all->next_sock);
+	go_on = !all->stop;
+	if (sock >= 0)
+		forget_answers(all);
+	pthread_mutex_unlock(&all->lock);
+	if (sock >= 0) {
+		fd_close(all->sock);
+		all->sock = sock;
+		all->awaits_answer = false;
+		(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	}
+	return go_on;
+}
+
+static void wait_for_work(struct outlets *all)
+{
+	struct pollfd p[] = {
+		{ .fd = all->wake_fd, .events = POLLIN },
+		{ .fd = all->sock, .events = POLLIN }, /* negative: not looked at */
+	};
+	eventfd_t n;
+
+	while (poll(p, ARRAY_SIZE(p), -1) < 0 && errno == EINTR)
+		;
+	(void)eventfd_read(all->wake_fd, &n);
+}
+
+static void hang_up(struct outlets *all, int why)
+{
+	server_log(all->server, "warn", "egress_lost",
+		   json_pack("{s:s}", "error", why == -ENOTCONN ? "it ended" : strerror(-why)));
+	fd_closep(&all->sock);
+}
+
+void *outlets_talk(void *arg)
+{
+	struct outlets *all = arg;
+	int r;
+
+	while (take_up(all)) {
+		r = all->sock < 0 ? 0 : read_some(all);
+		if (r == 0 && all->sock >= 0 && !all->awaits_answer)
+			r = send_one(all);
+		if (r < 0)
+			hang_up(all, r);
+		wait_for_work(all);
+	}
+	fd_closep(&all->sock);
+	return NULL;
+}

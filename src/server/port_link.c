@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to a port of a box. Its socket is born in the box's network, where the warden opens it; from there on it
+ * is an operation like any other: hung up when the sandbox is paused or ends.
+ */
+#include "server/port.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#define SOCKET_MS 5000  /* the warden may take so long to open one */
+#define CONNECT_MS 5000 /* a program that listens and never accepts fills its queue */
+#define TRIES 5
+#define BETWEEN_TRIES_MS 100
+
+/* What became of fd, or 0 after the time. -ECANCELED: the client has gone; -ESHUTDOWN: so do we. */
+static int wait_for(struct request *r, int fd, short events, int timeout_ms)
+{
+	struct pollfd p[] = {
+		{ .fd = fd, .events = events },
+		{ .fd = r->socket, .events = POLLRDHUP },
+		{ .fd = r->server->stop_fd, .events = POLLIN },
+	};
+	int n;
+
+	do {
+		n = poll(p, ARRAY_SIZE(p), timeout_ms);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (p[0].revents)
+		return p[0].revents;
+	if (p[1].revents)
+		return -ECANCELED;
+	return p[2].revents ? -ESHUTDOWN : 0;
+}
+
+/* --- connecting ---------------------------------------------------------------------------------------- */
+
+static int ask_socket(struct sandbox *b, uint32_t family)
+{
+	struct warden_frame f = { .as_SOCKET.family = family };
+	struct warden_reply reply;
+	_cleanup_(fd_closep) int fd = -EBADF;
+	int on = 1, r;
+
+	memcpy(f.as_SOCKET.id, b->info.id, sizeof(f.as_SOCKET.id));
+	r = link_ask(b->server->link, WARDEN_SOCKET, &f, SOCKET_MS, &reply, &fd);
+	if (r < 0)
+		return r;
+	if (reply.err)
+		return reply.err == ENOENT ? -ENOTCONN : -reply.err;
+	if (fd < 0)
+		return -EPROTO;
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return take_fd(&fd);
+}
+
+static int start_connect(int fd, uint32_t family, uint32_t port)
+{
+	const struct sockaddr_in v4 = { .sin_family = AF_INET,
+					.sin_port = htons((uint16_t)port),
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+					 .sin6_port = htons((uint16_t)port),
+					 .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int r = family == 4 ? connect(fd, (const struct sockaddr *)&v4, sizeof(v4)) :
+			      connect(fd, (const struct sockaddr *)&v6, sizeof(v6));
+
+	return r < 0 ? -errno : 0;
+}
+
+static int connect_to(struct request *r, int fd, uint32_t family)
+{
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(int);
+	int err = 0, n;
+
+	/* A socket whose connection was refused must forget that before it can be used for the next try. */
+	(void)connect(fd, &nobody, sizeof(nobody));
+	n = start_connect(fd, family, r->port);
+	if (n != -EINPROGRESS)
+		return n;
+	n = wait_for(r, fd, POLLOUT, CONNECT_MS);
+	if (n <= 0)
+		return n < 0 ? n : -ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		return -errno;
+	return -err;
+}
+
+/* Does this say that nobody listens there? A box may be without IPv6. */
+static bool is_closed(int r)
+{
+	return r == -ECONNREFUSED || r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT || r == -ENETUNREACH;
+}
+
+/* One of the two families: 0 and *fd is connected, or what it said. */
+static int try_family(struct request *r, uint32_t family, int *fd)
+{
+	if (*fd < 0)
+		*fd = ask_socket(r->sandbox, family);
+	return *fd < 0 ? *fd : connect_to(r, *fd, family);
+}
+
+static int connect_somehow(struct request *r)
+{
+	_cleanup_(fd_closep) int v4 = -EBADF, v6 = -EBADF;
+	int n = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		n = try_family(r, 4, &v4);
+		if (n == 0)
+			return take_fd(&v4);
+		if (!is_closed(n))
+			return n;
+		n = try_family(r, 6, &v6);
+		if (n == 0)
+			return take_fd(&v6);
+		if (!is_closed(n))
+			return n;
+		if (i + 1 < TRIES)
+			n = wait_for(r, -EBADF, 0, BETWEEN_TRIES_MS);
+		if (n < 0 && !is_closed(n))
+			return n;
+	}
+	return -ECONNREFUSED;
+}
+
+int port_link_open(struct request *r, struct port_link **ret)
+{
+	struct port_link *l;
+	int n, fd = connect_somehow(r);
+
+	if (fd < 0)
+		return fd;
+	l = malloc(sizeof(*l)); /* its buffer need not be zero */
+	if (!l) {
+		fd_close(fd);
+		return -ENOMEM;
+	}
+	l->op = (struct op){ .sock = fd, .theirs = -EBADF };
+	l->port = r->port;
+	l->used = false;
+	l->next = l->prev = NULL;
+	l->start = l->end = 0;
+	/* Only now: what is connected is hung up for sure, what is not yet would not be. */
+	n = op_adopt(&l->op, r->sandbox);
+	if (n < 0) {
+		port_link_close(l);
+		return n;
+	}
+	*ret = l;
+	return 0;
+}
+
+void port_link_close(struct port_link *l)
+{
+	if (!l)
+		return;
+	op_close(&l->op);
+	free(l);
+}
+
+void port_link_closep(struct port_link **l)
+{
+	port_link_close(*l);
+	*l = NULL;
+}
+
+/* --- bytes ------------------------------------------------------------------------------------------------ */
+
+/* Takes n bytes off the front. */
+static void advance(struct iovec **iov, size_t *count, size_t n)
+{
+	while (*count > 0 && n >= (*iov)->iov_len) {
+		n -= (*iov)->iov_len;
+		(*iov)++;
+		(*count)--;
+	}
+	if (*count > 0) {
+		(*iov)->iov_base = (char *)(*iov)->iov_base + n;
+		(*iov)->iov_len -= n;
+	}
+}
+
+int port_link_send(struct request *r, struct port_link *l, struct iovec *iov, size_t n)
+{
+	while (n > 0) {
+		struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
+		ssize_t sent = sendmsg(l->op.sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		int events;
+
+		if (sent >= 0) {
+			advance(&iov, &n, (size_t)sent);
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return -errno;
+		events = wait_for(r, l->op.sock, POLLIN | POLLOUT, -1);
+		if (events < 0)
+			return events;
+		if (!(events & POLLOUT))
+			return -EALREADY;
+	}
+	return 0;
+}
+
+static ssize_t receive(struct request *r, struct port_link *l, char *data, size_t max, bool wait)
+{
+	for (;;) {
+		ssize_t n = wait ? -1 : recv(l->op.sock, data, max, MSG_DONTWAIT);
+		int w;
+
+		if (n >= 0)
+			return n;
+		if (!wait && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		w = wait_for(r, l->op.sock, POLLIN, -1);
+		if (w < 0)
+			return w;
+		wait = false;
+	}
+}
+
+ssize_t port_link_recv(struct request *r, struct port_link *l, char *data, size_t max)
+{
+	return receive(r, l, data, max, false);
+}
+
+ssize_t port_link_recv_head(struct request *r, struct port_link *l)
+{
+	size_t looked = 0; /* up to here there is no end of a head */
+
+	if (l->start > 0) {
+		memmove(l->data, l->data + l->start, l->end - l->start);
+		l->end -= l->start;
+		l->start = 0;
+	}
+	for (;;) {
+		size_t from = looked > 3 ? looked - 3 : 0;
+		size_t len = port_head_end(l->data + from, l->end - from);
+		ssize_t n;
+
+		if (len > 0)
+			return (ssize_t)(from + len);
+		looked = l->end;
+		if (l->end == sizeof(l->data))
+			return -EPROTO;
+		n = receive(r, l, l->data + l->end, sizeof(l->data) - l->end, true);
+		if (n == 0 || n == -ECONNRESET || n == -EPIPE)
+			return l->end == 0 ? -ENODATA : -EPROTO;
+		if (n < 0)
+			return n;
+		l->end += (size_t)n;
+	}
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rooms that are killed: the network of boxes comes back, the rules stay, and nothing is left (kill -9 each)."""
+import os
+import signal
+import time
+
+import raw
+import service
+
+
+def hello(box, host="web.example"):
+    return box.one(do="proxy", send=f"GET http://{host}/hello HTTP/1.1\r\nHost: {host}\r\n\r\n", wait=5)
+
+
+def works(box):
+    try:
+        return hello(box).get("status") == 200
+    except (OSError, AssertionError, raw.Closed):
+        return False
+
+
+def test_egress(world):
+    """egress killed: a new one has the doors and the rules, and what was refused stays refused in between"""
+    box, other = world.box("web.example"), world.box("api.example")
+    assert works(box)
+    for _ in range(3):
+        before = world.egress_pid()
+        os.kill(before, signal.SIGKILL)
+        killed = time.monotonic()
+        while not works(box):
+            assert hello(box, "other.example").get("status", 0) != 200
+            assert time.monotonic() - killed < 15, "the network does not come back"
+            time.sleep(0.05)
+        assert world.egress_pid() != before
+        assert hello(other, "web.example")["status"] == 403
+        assert hello(other, "api.example")["status"] == 200
+    assert not world.net.requests(host="other.example")
+    assert box.command("env -u http_proxy curl -sSf -m 5 http://web.example/hello")[1] == "hello from web.example\n", "caught too"
+
+
+def test_server(world):
+    """the server killed: a download goes on, the rules stay, and the new one can change them"""
+    box = world.box("web.example")
+    pid, egress = world.running.server_pid(), world.egress_pid()
+    box.command("nohup curl -sN http://web.example/drip/60 >/tmp/drip 2>&1 &")
+    assert service.wait_for(lambda: "data: 2" in box.command("cat /tmp/drip")[1], 5)
+    os.kill(pid, signal.SIGKILL)
+    assert service.wait_for(lambda: works(box), 20, 0.2)
+    assert world.running.server_pid() != pid and world.egress_pid() == egress
+    assert hello(box, "other.example")["status"] == 403
+    assert service.wait_for(lambda: box.command("grep -c data /tmp/drip")[1] == "60\n", 10, 0.2), box.command("tail -n 3 /tmp/drip")
+    assert box.update(allowOut=["other.example"], denyOut=["0.0.0.0/0"]).status in (200, 204)
+    assert hello(box)["status"] == 403 and hello(box, "other.example")["status"] == 200
+
+
+def test_warden(world):
+    """the warden killed: egress, server and boxes end with it"""
+    running = world.service(server__domain="crash.example")
+    box = world.box("web.example", running=running)
+    assert works(box)
+    pids = service.children(running.process.pid)
+    egress = world.egress_pid(running)
+    assert egress in pids, pids
+    running.kill(signal.SIGKILL)
+    assert service.wait_for(lambda: not any(service.alive(pid) for pid in pids), 10), [service.program_of(pid) for pid in pids if service.alive(pid)]
+    running.start()  # the next start removes what is left
+    again = world.box("web.example", running=running)
+    assert works(again)
+    world.end_service(server__domain="crash.example")
+
+
+def test_confined(world):
+    """egress is nobody: its own user, no capability, no new privileges, a filter, and no file open"""
+    assert works(world.box("web.example"))
+    pid = world.egress_pid()
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status", encoding="ascii").read().splitlines() if ":\t" in line)
+    server = dict(line.split(":\t", 1) for line in open(f"/proc/{world.running.server_pid()}/status", encoding="ascii").read().splitlines() if ":\t" in line)
+    assert "0" not in status["Uid"].split() and status["Uid"] != server["Uid"], status["Uid"]
+    assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")), status
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2" and status["Threads"] == "1", status
+    links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+    # Its log is where the service's goes.
+    files = [link for link in links if link.startswith("/") and link not in ("/dev/null", world.running.log_path)]
+    assert not files, files
