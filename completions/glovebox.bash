@@ -107,6 +107,35 @@ _glovebox_key() {
 		_glovebox_words "$cur" '--name --expires --scope --all -o --output --state --config -h --help'
 }
 
+_glovebox_egress() {
+	local cur=$1 prev=$2 program=$3
+
+	case $prev in
+	egress) [[ $cur == -* ]] || _glovebox_words "$cur" 'set check' ;;
+	set) [[ $cur == -* ]] || _glovebox_words "$cur" 'ls show save rm' ;;
+	show | rm | save | --allow-set)
+		[[ $cur == -* ]] || _glovebox_words "$cur" "$("$program" egress set ls 2>/dev/null | cut -f1)"
+		;;
+	--config) _glovebox_files "$cur" ;;
+	--allow) ;;
+	esac
+	[[ $cur != -* || ${#COMPREPLY[@]} -gt 0 ]] ||
+		_glovebox_words "$cur" '--allow --allow-set --force --json --config -h --help'
+}
+
+_glovebox_secret() {
+	local cur=$1 prev=$2 program=$3
+
+	case $prev in
+	--from-file) _glovebox_files "$cur" ;;
+	-o | --output) _glovebox_words "$cur" 'json table' ;;
+	secret) [[ $cur == -* ]] || _glovebox_words "$cur" 'set ls rm' ;;
+	set | rm) [[ $cur == -* ]] || _glovebox_words "$cur" "$("$program" secret ls -q 2>/dev/null)" ;;
+	esac
+	[[ $cur != -* || ${#COMPREPLY[@]} -gt 0 ]] ||
+		_glovebox_words "$cur" '--from-file -q --quiet -o --output -h --help'
+}
+
 _glovebox_config() {
 	case $2 in
 	check | --config) _glovebox_files "$1" ;;
@@ -133,7 +162,7 @@ _glovebox_sandbox_verb() {
 	--timeout) _glovebox_words "$1" '5m 1h 24h' ;;
 	--state) _glovebox_words "$1" 'running paused' ;;
 	-u | --user) _glovebox_words "$1" 'user root' ;;
-	--env | --metadata | --name | -w | --cwd) ;;
+	--env | --metadata | --name | -w | --cwd | --allow | --allow-set | --deny) ;;
 	*)
 		if [[ $1 == -* ]]; then
 			_glovebox_words "$1" "$4 -h --help"
@@ -151,7 +180,7 @@ _glovebox() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_glovebox_words "$cur" 'run repl languages serve key config create ls exec shell cp logs inspect stats
+		_glovebox_words "$cur" 'run repl languages egress serve key config secret create ls exec shell cp logs inspect network stats
 			pause resume snapshot kill doctor version help'
 		return
 	fi
@@ -160,11 +189,14 @@ _glovebox() {
 	repl) _glovebox_repl "$cur" "$prev" "$program" ;;
 	languages) _glovebox_words "$cur" '--no-versions --json -h --help' ;;
 	doctor) _glovebox_words "$cur" '--fix --json -h --help' ;;
+	egress) _glovebox_egress "$cur" "$prev" "$program" ;;
+	secret) _glovebox_secret "$cur" "$prev" "$program" ;;
 	serve) _glovebox_serve "$cur" "$prev" "$program" ;;
 	key) _glovebox_key "$cur" "$prev" "$program" ;;
 	config) _glovebox_config "$cur" "$prev" ;;
 	create)
-		_glovebox_sandbox_verb "$cur" "$prev" "$program" '--timeout --pause --env --metadata -o --output'
+		_glovebox_sandbox_verb "$cur" "$prev" "$program" '--timeout --pause --env --metadata --allow --allow-set
+			--deny --no-network -o --output'
 		;;
 	ls) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--state -q --quiet -o --output' ;;
 	exec)
@@ -179,8 +211,11 @@ _glovebox() {
 			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur")
 		fi
 		;;
-	logs) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-f --follow -o --output' ;;
+	logs) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-f --follow --network -o --output' ;;
 	inspect) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-o --output' ;;
+	network)
+		_glovebox_sandbox_verb "$cur" "$prev" "$program" '--allow --allow-set --deny --none --default -o --output'
+		;;
 	stats) _glovebox_sandbox_verb "$cur" "$prev" "$program" '-a --all -o --output' ;;
 	pause) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--files-only' ;;
 	resume) _glovebox_sandbox_verb "$cur" "$prev" "$program" '--timeout' ;;

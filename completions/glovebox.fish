@@ -40,14 +40,16 @@ function __glovebox_after
 	test (count $words) -eq 2; and test "$words[2]" = $argv[1]
 end
 
-set -l verbs run repl languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor version help
+set -l verbs run repl languages egress serve key config secret create ls exec shell cp logs inspect network stats pause resume snapshot kill doctor version help
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -f
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a run -d 'run code or a command in a sealed box'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a repl -d 'a notebook prompt on a sealed box'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a languages -d 'show the languages that can be run here'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a egress -d 'keep rule sets for the network, and ask what they allow'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a serve -d 'serve sandboxes over HTTP'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a key -d 'make, show, rotate and revoke keys'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a config -d 'check and show settings'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a secret -d 'keep values that only requests of sandboxes get'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a create -d 'create a sandbox'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a ls -d 'list sandboxes'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a exec -d 'run a command in a sandbox'
@@ -55,6 +57,7 @@ complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a shell -d 'op
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a cp -d 'copy files into a sandbox or out of it'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a logs -d 'show what happened in a sandbox'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a inspect -d 'show everything about a sandbox'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a network -d 'show or change what a sandbox may reach'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a stats -d 'show what sandboxes use'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a pause -d 'freeze a sandbox'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a resume -d 'let a paused sandbox go on'
@@ -133,15 +136,29 @@ complete -c glovebox -n '__glovebox_at key' -l all -d 'revoked ones too'
 complete -c glovebox -n '__glovebox_at key' -l state -x -a '(__fish_complete_directories)' -d 'state directory of the service'
 complete -c glovebox -n '__glovebox_at key' -l config -r -F -d 'settings of the service'
 
+complete -c glovebox -n '__glovebox_at egress' -f
+complete -c glovebox -n '__glovebox_after egress' -a 'set check'
+complete -c glovebox -n '__glovebox_at egress set' -a 'ls show save rm'
+complete -c glovebox -n '__glovebox_at egress' -l allow -x -d 'check: a rule of the box'
+complete -c glovebox -n '__glovebox_at egress' -l allow-set -x -a '(__glovebox_sets)' -d 'check: a set that the box uses'
+complete -c glovebox -n '__glovebox_at egress' -l force -d 'save: replace a set'
+complete -c glovebox -n '__glovebox_at egress' -l json -d 'JSON, for programs'
+complete -c glovebox -n '__glovebox_at egress' -l config -r -F -d settings
+
+complete -c glovebox -n '__glovebox_at secret' -f
+complete -c glovebox -n '__glovebox_after secret' -a 'set ls rm'
+complete -c glovebox -n '__glovebox_at secret' -l from-file -r -F -d 'set: read the value from there'
+complete -c glovebox -n '__glovebox_at secret' -s q -l quiet -d 'ls: only names'
+
 complete -c glovebox -n '__glovebox_at config' -f
 complete -c glovebox -n '__glovebox_after config' -a 'check show example'
 complete -c glovebox -n '__glovebox_at config check' -F
 complete -c glovebox -n '__glovebox_at config' -l config -r -F -d 'the file to show'
 
-for verb in key config create ls logs inspect stats snapshot
+for verb in key config secret create ls logs inspect network stats snapshot
 	complete -c glovebox -n "__glovebox_at $verb" -s o -l output -x -a 'json table' -d 'what to print'
 end
-for verb in exec shell logs inspect stats pause resume snapshot kill
+for verb in exec shell logs inspect network stats pause resume snapshot kill
 	complete -c glovebox -n "__glovebox_at $verb" -f -a '(__glovebox_sandboxes)'
 end
 for verb in exec shell cp
@@ -153,6 +170,15 @@ end
 for verb in create exec
 	complete -c glovebox -n "__glovebox_at $verb" -l env -x -d 'set a variable, NAME=VALUE'
 end
+for verb in create network
+	complete -c glovebox -n "__glovebox_at $verb" -l allow -x -d 'let it reach a host or network'
+	complete -c glovebox -n "__glovebox_at $verb" -l allow-set -x -d 'let it reach what a rule set allows'
+	complete -c glovebox -n "__glovebox_at $verb" -l deny -x -d 'keep it from a network'
+end
+complete -c glovebox -n '__glovebox_at network' -l none -d 'nothing at all'
+complete -c glovebox -n '__glovebox_at network' -l default -d 'what the service gives'
+complete -c glovebox -n '__glovebox_at create' -l no-network -d 'nothing at all'
+complete -c glovebox -n '__glovebox_at logs' -l network -d 'only about the network'
 complete -c glovebox -n '__glovebox_at create' -f -a 'base code-interpreter-v1'
 complete -c glovebox -n '__glovebox_at create' -l pause -d 'then it is paused, not killed'
 complete -c glovebox -n '__glovebox_at create' -l metadata -x -d 'something to find it by, KEY=VALUE'
@@ -167,6 +193,6 @@ complete -c glovebox -n '__glovebox_at stats' -s a -l all -d 'all that are kept'
 complete -c glovebox -n '__glovebox_at pause' -l files-only -d 'keep only their files'
 complete -c glovebox -n '__glovebox_at snapshot' -l name -x -d 'how to call it'
 
-for verb in run repl languages serve key config create ls exec shell cp logs inspect stats pause resume snapshot kill doctor
+for verb in run repl languages egress serve key config secret create ls exec shell cp logs inspect network stats pause resume snapshot kill doctor
 	complete -c glovebox -n "__glovebox_at $verb" -s h -l help -d 'show the options'
 end

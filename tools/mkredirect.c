@@ -5,16 +5,22 @@
  * is one send().
  *
  *	table inet glovebox {
- *		chain untracked {               # what needs no rewriting takes no memory of the kernel's (NW-22)
+ *		chain caught {
+ *			type filter hook prerouting priority mangle
+ *			ip daddr 127.0.0.0/8 accept
+ *			ip6 daddr ::1 accept
+ *			tcp dport 53 tproxy to :3153 accept
+ *			meta l4proto tcp tproxy to :3129 accept
+ *		}
+ *		chain untracked {
  *			type filter hook output priority raw
- *			th sport { 3129, 3153 } accept         # answers of the doors
+ *			udp sport 3153 accept                  # answers of that door
  *			ip daddr 127.0.0.0/8 notrack
  *			ip6 daddr ::1 notrack
- *			meta l4proto tcp accept
  *			udp dport 53 accept
  *			notrack
  *		}
- *		chain counted {                 # and what does need it, only so much: it is charged to nobody
+ *		chain counted {
  *			type filter hook output priority mangle
  *			ct state new ct count over 4096 drop
  *		}
@@ -22,10 +28,16 @@
  *			type nat hook output priority -100
  *			ip daddr 127.0.0.0/8 accept
  *			ip6 daddr ::1 accept
- *			th dport 53 redirect to :3153
- *			meta l4proto tcp redirect to :3129
+ *			udp dport 53 redirect to :3153
  *		}
  *	}
+ *
+ * TCP is handed to the doors' sockets as it is, without rewriting an address: the local address of what they accept is
+ * the one that was asked for, and the kernel has nothing to remember. (Redirected, each connection would be in its table
+ * for two minutes after its end, in memory that is charged to nobody: a box could fill that, NW-22.) Only datagrams to
+ * foreign resolvers are rewritten, because an answer must come from whom was asked; only so many are remembered.
+ *
+ * Everything else that is not for loopback comes back by `lo`, by the routes that go with this, and finds nobody.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -48,10 +60,11 @@
 #include "wire/egress.h"
 
 #define TABLE "glovebox"
+#define CAUGHT "caught"
 #define UNTRACKED "untracked"
 #define COUNTED "counted"
 #define REDIRECT "redirect"
-#define TRACKED_MAX 4096 /* connections of one box that the kernel remembers: about 2 MiB */
+#define TRACKED_MAX 4096 /* about 2 MiB */
 #define BATCH_SIZE 16384
 
 /* Where the ports are in a TCP and in a UDP header, and the destination in an IP header. */
@@ -102,7 +115,7 @@ static void add_table(void)
 	nftnl_table_free(t);
 }
 
-static void add_chain(const char *name, const char *type, int priority)
+static void add_chain(const char *name, const char *type, uint32_t hook, int priority)
 {
 	struct nftnl_chain *c = nftnl_chain_alloc();
 
@@ -112,7 +125,7 @@ static void add_chain(const char *name, const char *type, int priority)
 	nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, TABLE);
 	nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, name);
 	nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, type);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, NF_INET_LOCAL_OUT);
+	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, hook);
 	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, priority);
 	fill(NFT_MSG_NEWCHAIN, 0, c, build_chain);
 	nftnl_chain_free(c);
@@ -244,14 +257,6 @@ static void accept_port(const char *chain, uint8_t protocol, uint32_t offset, ui
 	end_accept(r);
 }
 
-static void redirect_port(uint8_t protocol, uint16_t port, uint16_t to)
-{
-	struct nftnl_rule *r = begin_rule(REDIRECT);
-
-	match_port(r, protocol, TARGET_PORT, port);
-	end_redirect(r, to);
-}
-
 static void add_loopback(const char *chain, uint8_t family, void (*end)(struct nftnl_rule *))
 {
 	struct nftnl_rule *r = begin_rule(chain);
@@ -260,19 +265,41 @@ static void add_loopback(const char *chain, uint8_t family, void (*end)(struct n
 	end(r);
 }
 
-static void add_untracked(void)
+/* To the listening socket at that port of this box's loopback. */
+static void end_catch(struct nftnl_rule *r, uint16_t to)
+{
+	const uint16_t port = htons(to);
+	struct nftnl_expr *e = add_expr(r, "immediate");
+
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
+	nftnl_expr_set(e, NFTNL_EXPR_IMM_DATA, &port, sizeof(port));
+	e = add_expr(r, "tproxy");
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_FAMILY, NFPROTO_UNSPEC); /* either */
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, NFT_REG_1);
+	end_accept(r);
+}
+
+static void add_caught(void)
 {
 	struct nftnl_rule *r;
 
-	add_chain(UNTRACKED, "filter", NF_IP_PRI_RAW);
-	accept_port(UNTRACKED, IPPROTO_TCP, SOURCE_PORT, EGRESS_CATCH_PORT);
-	accept_port(UNTRACKED, IPPROTO_TCP, SOURCE_PORT, EGRESS_DNS_PORT);
+	add_chain(CAUGHT, "filter", NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE);
+	add_loopback(CAUGHT, NFPROTO_IPV4, end_accept);
+	add_loopback(CAUGHT, NFPROTO_IPV6, end_accept);
+	r = begin_rule(CAUGHT);
+	match_port(r, IPPROTO_TCP, TARGET_PORT, 53);
+	end_catch(r, EGRESS_DNS_PORT);
+	r = begin_rule(CAUGHT);
+	match_protocol(r, IPPROTO_TCP);
+	end_catch(r, EGRESS_CATCH_PORT);
+}
+
+static void add_untracked(void)
+{
+	add_chain(UNTRACKED, "filter", NF_INET_LOCAL_OUT, NF_IP_PRI_RAW);
 	accept_port(UNTRACKED, IPPROTO_UDP, SOURCE_PORT, EGRESS_DNS_PORT);
 	add_loopback(UNTRACKED, NFPROTO_IPV4, end_notrack);
 	add_loopback(UNTRACKED, NFPROTO_IPV6, end_notrack);
-	r = begin_rule(UNTRACKED);
-	match_protocol(r, IPPROTO_TCP);
-	end_accept(r);
 	accept_port(UNTRACKED, IPPROTO_UDP, TARGET_PORT, 53);
 	end_notrack(begin_rule(UNTRACKED));
 }
@@ -298,7 +325,7 @@ static void add_counted(void)
 	struct nftnl_rule *r;
 	struct nftnl_expr *e;
 
-	add_chain(COUNTED, "filter", NF_IP_PRI_MANGLE);
+	add_chain(COUNTED, "filter", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE);
 	r = begin_rule(COUNTED);
 	match_new(r);
 	e = add_expr(r, "connlimit");
@@ -311,14 +338,12 @@ static void add_redirect(void)
 {
 	struct nftnl_rule *r;
 
-	add_chain(REDIRECT, "nat", NF_IP_PRI_NAT_DST);
+	add_chain(REDIRECT, "nat", NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST);
 	add_loopback(REDIRECT, NFPROTO_IPV4, end_accept);
 	add_loopback(REDIRECT, NFPROTO_IPV6, end_accept);
-	redirect_port(IPPROTO_TCP, 53, EGRESS_DNS_PORT);
-	redirect_port(IPPROTO_UDP, 53, EGRESS_DNS_PORT);
 	r = begin_rule(REDIRECT);
-	match_protocol(r, IPPROTO_TCP);
-	end_redirect(r, EGRESS_CATCH_PORT);
+	match_port(r, IPPROTO_UDP, TARGET_PORT, 53);
+	end_redirect(r, EGRESS_DNS_PORT);
 }
 
 static void print(const char *path)
@@ -350,6 +375,7 @@ int main(int argc, char **argv)
 	(void)nftnl_batch_begin(mnl_nlmsg_batch_current(batch), ++last_seq);
 	(void)mnl_nlmsg_batch_next(batch);
 	add_table();
+	add_caught();
 	add_untracked();
 	add_counted();
 	add_redirect();

@@ -6,13 +6,11 @@
  */
 #include "box/doors.h"
 
-#include "redirect_data.h"
-#include "sys/netns.h"
+#include "box/doors_priv.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -55,8 +53,7 @@ void doors_close(struct doors *d)
 	*d = (struct doors)DOORS_INIT;
 }
 
-/* From here on it has the powers of the box's root over the box's network, and none over anything else. */
-static int enter(const struct box *b)
+int doors_enter(const struct box *b)
 {
 	return setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNET) < 0 ? -errno : 0;
 }
@@ -78,6 +75,29 @@ static socklen_t make_address(const struct place *p, struct sockaddr_storage *re
 	return sizeof(*in6);
 }
 
+static int switch_on(int fd, int level, int option)
+{
+	const int one = 1;
+
+	return setsockopt(fd, level, option, &one, sizeof(one)) < 0 ? -errno : 0;
+}
+
+static int set_options(int fd, const struct place *p, bool v6)
+{
+	bool tcp = p->kind != EGRESS_DOOR_DNS_UDP;
+	int r = v6 ? switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) : 0;
+
+	/* A program that has just let go of the port leaves connections behind, for a minute. A port that somebody
+	 * listens on is refused with it, too; for UDP it would be shared. */
+	if (r == 0 && tcp)
+		r = switch_on(fd, SOL_SOCKET, SO_REUSEADDR);
+	/* Connections to any address may be handed to it. */
+	if (r == 0 && tcp && p->catching)
+		r = v6 ? switch_on(fd, IPPROTO_IPV6, IPV6_TRANSPARENT) :
+			 switch_on(fd, IPPROTO_IP, IP_TRANSPARENT);
+	return r;
+}
+
 static int open_place(const struct place *p)
 {
 	bool udp = p->kind == EGRESS_DOOR_DNS_UDP;
@@ -85,17 +105,10 @@ static int open_place(const struct place *p)
 	socklen_t len = make_address(p, &at);
 	_cleanup_(fd_closep) int fd = socket(
 		at.ss_family, (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int one = 1;
+	int r = fd < 0 ? -errno : set_options(fd, p, at.ss_family == AF_INET6);
 
-	if (fd < 0)
-		return -errno;
-	/* A program that has just let go of the port leaves connections behind, for a minute. A port that somebody
-	 * listens on is refused with it, too; for UDP it would be shared. */
-	if (!udp && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
-		return -errno;
-	if (at.ss_family == AF_INET6 &&
-	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	if (bind(fd, (const struct sockaddr *)&at, len) < 0 || (!udp && listen(fd, BACKLOG) < 0))
 		return -errno;
 	return take_fd(&fd);
@@ -127,44 +140,6 @@ static int open_places(struct answer *a, int fds[static EGRESS_DOORS_MAX], size_
 	return 0;
 }
 
-/* A kernel without one of the parts that the rules are made of, or a container that forbids them. */
-static bool cannot_catch(int err)
-{
-	return err == -ENOENT || err == -EOPNOTSUPP || err == -EPROTONOSUPPORT ||
-	       err == -EAFNOSUPPORT || err == -EPERM;
-}
-
-static int catch_all(bool with_ipv6)
-{
-	int r = netns_rules(redirect_batch, sizeof(redirect_batch), REDIRECT_ACKS);
-
-	if (r == 0)
-		r = netns_route_all_to_lo(AF_INET);
-	return r == 0 && with_ipv6 ? netns_route_all_to_lo(AF_INET6) : r;
-}
-
-int doors_probe_catching(void)
-{
-	_cleanup_(fd_closep) int pidfd = -EBADF;
-	siginfo_t info = { 0 };
-	pid_t pid = proc_clone(CLONE_NEWUSER | CLONE_NEWNET, -EBADF, &pidfd);
-	int r;
-
-	if (pid < 0)
-		return (int)pid;
-	if (pid == 0) {
-		r = netns_lo_up();
-		if (r == 0)
-			r = catch_all(false);
-		_exit(-r); /* an errno fits in an exit status */
-	}
-	while ((r = waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED)) < 0 && errno == EINTR)
-		;
-	if (r < 0)
-		return -errno;
-	return info.si_code == CLD_EXITED ? -info.si_status : -ECHILD;
-}
-
 /* Without catching, its doors would never be knocked at. */
 static size_t drop_catching(struct answer *a, int *fds)
 {
@@ -194,16 +169,16 @@ static bool has_ipv6(const struct answer *a)
 
 static int make_doors(const struct box *b, struct answer *a, int *fds, size_t *n)
 {
-	int r = enter(b);
+	int r = doors_enter(b);
 
 	a->place = ARRAY_SIZE(places);
 	if (r == 0)
 		r = open_places(a, fds, n);
 	if (r < 0)
 		return r;
-	r = catch_all(has_ipv6(a));
+	r = doors_catch(has_ipv6(a));
 	a->catches = r == 0;
-	if (!cannot_catch(r))
+	if (!doors_cannot_catch(r))
 		return r;
 	*n = drop_catching(a, fds);
 	return 0;
@@ -222,22 +197,7 @@ static _noreturn_ void help_open(const struct box *b, int sock)
 	_exit(sock_send(sock, &part, 1, fds, r < 0 ? 0 : n) < 0);
 }
 
-static _noreturn_ void help_socket(const struct box *b, int family, int sock)
-{
-	int r = enter(b), fd = -EBADF;
-	int32_t err;
-	struct iovec part = { .iov_base = &err, .iov_len = sizeof(err) };
-
-	if (r == 0) {
-		fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		r = fd < 0 ? -errno : 0;
-	}
-	err = -r;
-	_exit(sock_send(sock, &part, 1, &fd, r < 0 ? 0 : 1) < 0);
-}
-
-/* Forks it: 0 in the helper, which has the other end of the socket. */
-static pid_t fork_helper(struct doors_helper *h)
+pid_t doors_fork(struct doors_helper *h)
 {
 	pid_t parent = getpid(), pid;
 	int pair[2], r = sock_pair(pair);
@@ -265,7 +225,7 @@ static pid_t fork_helper(struct doors_helper *h)
 int doors_start(const struct box *b, struct doors_helper *ret, struct fail *fail)
 {
 	struct doors_helper h = DOORS_HELPER_INIT;
-	pid_t pid = fork_helper(&h);
+	pid_t pid = doors_fork(&h);
 
 	if (pid == 0)
 		help_open(b, h.sock);
@@ -350,63 +310,4 @@ int doors_open(const struct box *b, struct doors *ret, struct fail *fail)
 		r = doors_take(&h, ret, fail);
 	doors_done(&h);
 	return r;
-}
-
-/*
- * A visit of our own process, which root can make: ten microseconds where a fork takes half a millisecond and more, for
- * every connection to a port of a box. Nothing but socket() is called over there. A process that could not come back
- * would go on working in a box's network, so it does not go on.
- */
-static int visit_socket(const struct box *b, int family)
-{
-	_cleanup_(fd_closep) int home_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	int fd;
-
-	if (home_fd < 0)
-		return -errno;
-	if (setns(b->pidfd, CLONE_NEWNET) < 0)
-		return -errno;
-	fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		fd = -errno;
-	if (setns(home_fd, CLONE_NEWNET) < 0)
-		abort();
-	return fd;
-}
-
-static int fetch_socket(const struct box *b, int family)
-{
-	struct doors_helper h = DOORS_HELPER_INIT;
-	_cleanup_(fd_closep) int fd = -EBADF;
-	size_t n_fds = 1;
-	int32_t err;
-	pid_t pid;
-	ssize_t n;
-
-	pid = fork_helper(&h);
-	if (pid == 0)
-		help_socket(b, family, h.sock);
-	if (pid < 0)
-		return (int)pid;
-	n = sock_recv(h.sock, &err, sizeof(err), &fd, &n_fds);
-	doors_done(&h);
-	if (n != (ssize_t)sizeof(err))
-		return n < 0 ? (int)n : -EIO;
-	if (n_fds != 1)
-		return err > 0 ? -err : -EPROTO;
-	return take_fd(&fd);
-}
-
-int doors_socket(const struct box *b, int family, int *ret_fd)
-{
-	int af = family == 6 ? AF_INET6 : AF_INET;
-	int fd = visit_socket(b, af);
-
-	/* Without root one must give up his own user namespace for a box's, for good: that is for a helper. */
-	if (fd == -EPERM)
-		fd = fetch_socket(b, af);
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	return 0;
 }

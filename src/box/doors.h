@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doors of a box's network: sockets that are open in the box's own network namespace and belong to egress, and rules that
- * lead every connection to them. The namespace has `lo` and nothing else, with or without doors: what does not come
+ * The doors of a box's network: sockets that are open in the box's own network namespace and belong to egress, and
+ * rules that lead every connection to them. The namespace has `lo` and nothing else, with or without doors: what does not come
  * through one of them goes nowhere. Nobody but this box can reach them.
  *
  * They are opened by a helper process, which reads nothing and ends at once.
@@ -29,8 +29,8 @@ void doors_close(struct doors *d);
 _must_check_ int doors_open(const struct box *b, struct doors *ret, struct fail *fail);
 
 /*
- * The same for those who do not wait. When sock can be read there is an answer for doors_take(); the helper then ends by
- * itself, and once pidfd can be read (or before that, if one waits) doors_done() removes what is left. With an earlier
+ * The same for those who do not wait. When sock can be read there is an answer for doors_take(); the helper then ends
+ * by itself, and once pidfd can be read (or before that, if one waits) doors_done() removes what is left. With an earlier
  * doors_done() it is killed.
  */
 struct doors_helper {

@@ -26,6 +26,7 @@ static const struct cli_verb verbs[] = {
 	{ "cp", "copy files into a sandbox or out of it", cli_client, NULL },
 	{ "logs", "show what happened in a sandbox", cli_client, NULL },
 	{ "inspect", "show everything about a sandbox", cli_client, NULL },
+	{ "network", "show or change what a sandbox may reach", cli_client, NULL },
 	{ "stats", "show what sandboxes use", cli_client, NULL },
 	{ "pause", "freeze a sandbox", cli_client, NULL },
 	{ "resume", "let a paused sandbox go on", cli_client, NULL },

@@ -40,11 +40,21 @@ static void remedy(unsigned reason, const char *target, const struct net_address
 	}
 }
 
+/* A question to DNS is about a name: the port at which it was asked is nobody's concern. */
+static void target_of(const struct net_connection *c, char ret[static NET_TARGET_SIZE])
+{
+	struct net_connection shown = *c;
+
+	if (c->how == EGRESS_HOW_DNS)
+		shown.port = 0;
+	net_target_text(&shown, ret);
+}
+
 static void tell_refusal(struct run_net *n, const struct net_connection *c)
 {
 	char target[NET_TARGET_SIZE], what_to_do[NET_TARGET_SIZE + 32];
 
-	net_target_text(c, target);
+	target_of(c, target);
 	/* Programs try again; once is enough. */
 	if (n->told_reason == c->reason && strcmp(n->told_target, target) == 0)
 		return;
@@ -152,7 +162,9 @@ static void hint(const json_t *network)
 		c.address = address;
 	c.port = (uint16_t)json_integer_value(json_object_get(last, "port"));
 	c.reason = reason_of(last);
-	net_target_text(&c, target);
+	if (strcmp(text_of(last, "how"), net_how_word(EGRESS_HOW_DNS)) == 0)
+		c.how = EGRESS_HOW_DNS;
+	target_of(&c, target);
 	remedy(c.reason, target, &c.address, what_to_do, sizeof(what_to_do));
 	(void)cli_error(0, "the network refused %lld request%s, the last %s: %s%s", (long long)n,
 			n == 1 ? "" : "s", target, policy_reason_text(c.reason), what_to_do);
@@ -234,6 +246,8 @@ void run_net_notes(const struct run_request *q, const struct run_result *r)
 
 	if (r->learned && !q->net.learn_to)
 		print_learned(r->learned);
-	if (json_is_object(network) && r->status != RUN_OK && !r->cancelled_by)
+	/* With -v it was told when it happened. */
+	if (json_is_object(network) && r->status != RUN_OK && !r->cancelled_by &&
+	    !(q->verbose && r->network))
 		hint(network);
 }

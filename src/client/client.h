@@ -27,6 +27,7 @@ int client_key(int argc, char **argv);
 int client_kill(int argc, char **argv);
 int client_logs(int argc, char **argv);
 int client_ls(int argc, char **argv);
+int client_network(int argc, char **argv);
 int client_pause(int argc, char **argv);
 int client_repl_request(int argc, char **argv);
 int client_resume(int argc, char **argv);

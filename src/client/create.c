@@ -2,8 +2,7 @@
 #include "client/client.h"
 
 #include "client/api.h"
-
-#include <getopt.h>
+#include "client/network.h"
 
 static const char create_help[] =
 	"Usage: glovebox create [OPTION]… [TEMPLATE]\n"
@@ -15,11 +14,17 @@ static const char create_help[] =
 	"      --pause              then it is paused, not killed\n"
 	"      --env NAME=VALUE     a variable for all its commands\n"
 	"      --metadata KEY=VALUE something to find it by\n"
+	"      --allow RULE         let it reach example.com, *.example.com, 192.0.2.0/24, each with\n"
+	"                           :PORTS if wanted; everything else is closed\n"
+	"      --allow-set NAME     let it reach what a rule set of the service's operator allows\n"
+	"      --deny RANGE         keep it from an address or network\n"
+	"      --no-network         nothing at all, not even what the service gives by itself\n"
 	"  -o, --output json|table  what to print\n"
 	"\n"
 	"Examples\n"
 	"  id=$(glovebox create --timeout 1h)\n"
-	"  glovebox exec $id -- python3 -c 'print(6 * 7)'\n";
+	"  glovebox exec $id -- python3 -c 'print(6 * 7)'\n"
+	"  glovebox create --allow example.com --allow-set packages\n";
 
 static int add_pair(json_t *to, const char *text)
 {
@@ -34,17 +39,20 @@ static int add_pair(json_t *to, const char *text)
 
 static json_t *create_body(int argc, char **argv, bool *ret_json, int *ret_status)
 {
-	enum { TIMEOUT = 256, PAUSE, ENV, METADATA };
+	enum { TIMEOUT = 256, PAUSE, ENV, METADATA, NO_NETWORK };
 	static const struct option options[] = {
 		{ "timeout", required_argument, NULL, TIMEOUT },
 		{ "pause", no_argument, NULL, PAUSE },
 		{ "env", required_argument, NULL, ENV },
 		{ "metadata", required_argument, NULL, METADATA },
+		NETWORK_OPTIONS,
+		{ "no-network", no_argument, NULL, NO_NETWORK },
 		{ "output", required_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	json_t *body = json_object(), *env = json_object(), *metadata = json_object();
+	json_t *body = json_object(), *env = json_object(), *metadata = json_object(),
+	       *network = json_object();
 	json_int_t seconds = 300;
 	bool pause = false;
 	int c, status = -1;
@@ -54,6 +62,10 @@ static json_t *create_body(int argc, char **argv, bool *ret_json, int *ret_statu
 			status = client_help(create_help, true);
 		else if (c == PAUSE)
 			pause = true;
+		else if (c == NO_NETWORK)
+			(void)json_object_set_new(body, "allow_internet_access", json_false());
+		else if (network_option(network, c, optarg))
+			continue;
 		else if (c == TIMEOUT && client_seconds(optarg, &seconds) < 0)
 			status = client_error(CLIENT_USAGE,
 					      "--timeout %s: give a duration such as 30s or 5m",
@@ -75,6 +87,8 @@ static json_t *create_body(int argc, char **argv, bool *ret_json, int *ret_statu
 	(void)json_object_set_new(body, "autoPause", json_boolean(pause));
 	(void)json_object_set_new(body, "envVars", env);
 	(void)json_object_set_new(body, "metadata", metadata);
+	network_options_done(network);
+	(void)json_object_set_new(body, "network", network);
 	if (status < 0)
 		return body;
 	json_decref(body);

@@ -11,12 +11,15 @@
 #define FOLLOW_MS 500
 #define PAGE 1000
 
-static const char help[] = "Usage: glovebox logs [-f] [-o json|table] ID\n"
-			   "\n"
-			   "Shows a sandbox's log: its life, and the commands that ran in it.\n"
-			   "\n"
-			   "  -f, --follow             go on until the sandbox ends\n"
-			   "  -o, --output json|table  one JSON object per line, or text\n";
+static const char help[] =
+	"Usage: glovebox logs [-f] [--network] [-o json|table] ID\n"
+	"\n"
+	"Shows a sandbox's log: its life, the commands that ran in it, and what it asked of the\n"
+	"network.\n"
+	"\n"
+	"  -f, --follow             go on until the sandbox ends\n"
+	"      --network            only what it asked of the network\n"
+	"  -o, --output json|table  one JSON object per line, or text\n";
 
 static void print_entry(const json_t *e, bool json)
 {
@@ -49,13 +52,25 @@ static int64_t time_ms(const char *text)
 	return (int64_t)timegm(&tm) * 1000 + ms;
 }
 
+/* What is shown. */
+struct wanted {
+	const char *id; /* escaped */
+	bool json, network, on_and_on;
+};
+
+static bool is_wanted(const struct wanted *w, const json_t *e)
+{
+	return !w->network ||
+	       strcmp(client_text(json_object_get(e, "fields"), "logger"), "network") == 0;
+}
+
 struct seen {
 	int64_t ms;   /* of the newest entry that was shown */
 	size_t count; /* how many of that very millisecond were */
 };
 
 /* Shows what is new. Entries of one millisecond may come in two answers, so they are counted. */
-static int show_new(struct api *a, const char *id, bool json, struct seen *seen, struct fail *fail)
+static int show_new(struct api *a, const struct wanted *w, struct seen *seen, struct fail *fail)
 {
 	char path[256];
 	json_t *answer = NULL, *e;
@@ -63,7 +78,7 @@ static int show_new(struct api *a, const char *id, bool json, struct seen *seen,
 	int r;
 
 	(void)snprintf(path, sizeof(path),
-		       "/v2/sandboxes/%s/logs?cursor=%lld&limit=%d&direction=forward", id,
+		       "/v2/sandboxes/%s/logs?cursor=%lld&limit=%d&direction=forward", w->id,
 		       (long long)seen->ms, PAGE);
 	r = api_call(a, "GET", path, NULL, &answer, fail);
 	if (r < 0)
@@ -76,13 +91,14 @@ static int show_new(struct api *a, const char *id, bool json, struct seen *seen,
 		seen->count = ms == seen->ms ? seen->count + 1 : 1;
 		same = ms == seen->ms ? same : 1;
 		seen->ms = ms;
-		print_entry(e, json);
+		if (is_wanted(w, e))
+			print_entry(e, w->json);
 	}
 	json_decref(answer);
 	return fflush(stdout) == EOF ? fail_set(fail, EIO, "logs", "cannot write the log") : 0;
 }
 
-static int follow(struct api *a, const char *id, bool json, bool on_and_on)
+static int follow(struct api *a, const struct wanted *w)
 {
 	const struct timespec pause = { .tv_nsec = FOLLOW_MS * 1000000L };
 	struct seen seen = { 0 };
@@ -90,13 +106,13 @@ static int follow(struct api *a, const char *id, bool json, bool on_and_on)
 	bool first = true;
 
 	for (;;) {
-		int r = show_new(a, id, json, &seen, &fail);
+		int r = show_new(a, w, &seen, &fail);
 
 		if (r == -ENOENT && !first)
 			return CLIENT_OK; /* it has ended: that is all there is */
 		if (r < 0)
 			return client_error(CLIENT_FAILURE, "%s", fail.msg);
-		if (!on_and_on)
+		if (!w->on_and_on)
 			return CLIENT_OK;
 		first = false;
 		(void)nanosleep(&pause, NULL);
@@ -105,25 +121,29 @@ static int follow(struct api *a, const char *id, bool json, bool on_and_on)
 
 int client_logs(int argc, char **argv)
 {
+	enum { NETWORK = 256 };
 	static const struct option options[] = {
+		{ "network", no_argument, NULL, NETWORK },
 		{ "follow", no_argument, NULL, 'f' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	_cleanup_(freep) char *id = NULL;
-	bool json = false, on_and_on = false;
+	struct wanted wanted = { 0 };
 	struct fail fail = { 0 };
 	struct api a = { 0 };
 	int c, status;
 
 	while ((c = getopt_long(argc, argv, "fo:h", options, NULL)) != -1) {
 		if (c == 'f')
-			on_and_on = true;
+			wanted.on_and_on = true;
+		else if (c == NETWORK)
+			wanted.network = true;
 		else if (c != 'o') {
 			(void)fputs(help, c == 'h' ? stdout : stderr);
 			return c == 'h' ? CLIENT_OK : CLIENT_USAGE;
-		} else if (client_output_format(optarg, &json) < 0)
+		} else if (client_output_format(optarg, &wanted.json) < 0)
 			return client_error(CLIENT_USAGE, "-o %s: json or table", optarg);
 	}
 	if (argc - optind != 1)
@@ -133,7 +153,8 @@ int client_logs(int argc, char **argv)
 		return client_error(CLIENT_FAILURE, "there is no sandbox of that name");
 	if (api_open(&a, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s", fail.msg);
-	status = follow(&a, id, json, on_and_on);
+	wanted.id = id;
+	status = follow(&a, &wanted);
 	api_close(&a);
 	return status;
 }

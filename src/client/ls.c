@@ -3,6 +3,7 @@
 #include "client/client.h"
 
 #include "client/api.h"
+#include "client/network.h"
 
 #include <getopt.h>
 
@@ -140,6 +141,18 @@ int client_ls(int argc, char **argv)
 	return quiet ? ls_quiet(list) : ls_table(list);
 }
 
+/* What it did with its network; a service that does not know of it says nothing. */
+static void add_totals(const char *id, json_t *o)
+{
+	_cleanup_(api_closep) struct api a = { 0 };
+	_cleanup_(json_decrefp) json_t *did = NULL;
+	struct fail fail = { 0 };
+
+	if (api_open(&a, &fail) == 0 && network_ask(&a, id, 1, &did, &fail) == 0 &&
+	    json_is_true(json_object_get(did, "network")))
+		(void)json_object_set(o, "networkTotals", json_object_get(did, "totals"));
+}
+
 int client_inspect(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -165,6 +178,7 @@ int client_inspect(int argc, char **argv)
 		return status;
 	(void)json_object_del(o, "envdAccessToken");
 	(void)json_object_del(o, "trafficAccessToken");
+	add_totals(argv[optind], o);
 	if (!json) {
 		json_t *list = json_pack("[O]", o);
 

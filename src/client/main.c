@@ -17,6 +17,7 @@ static const struct verb {
 	{ "kill", client_kill },
 	{ "logs", client_logs },
 	{ "ls", client_ls },
+	{ "network", client_network },
 	{ "pause", client_pause },
 	{ "repl-request", client_repl_request },
 	{ "resume", client_resume },

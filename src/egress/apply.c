@@ -66,8 +66,8 @@ static void hold(struct egress *g, struct net *n, struct rule *rules, size_t n_r
 static int take_draft(struct egress *g, struct net *n)
 {
 	struct spec *draft = take_ptr(n->draft);
-	struct rule *rules;
-	size_t n_rules;
+	struct rule *rules = NULL;
+	size_t n_rules = 0;
 	int r;
 
 	if (!draft)

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of programs that know of no proxy: redirected to our door by the box's own network namespace, which also knows
- * where they were to go. An address that a rule allows is dialed as it is. For everything else a name is needed: on 443 and 80 the
+ * Connections of programs that know of no proxy: led to our door by the box's own network namespace, with
+ * the address that they were to go to. An address that a rule allows is dialed as it is. For everything else a name is needed: on 443 and 80 the
  * client says it, and what it says is resolved anew; elsewhere it must be one that our DNS gave the address for.
  */
 #include "egress/conn.h"
 
-#include <linux/netfilter_ipv4.h>
-#include <linux/netfilter_ipv6/ip6_tables.h>
 #include <sys/socket.h>
 
+/* The connection was handed to our door as it was: our end of it has the address that was asked for. */
 static int original_destination(int fd, struct target *ret)
 {
-	struct sockaddr_storage here, there = { 0 };
-	socklen_t len = sizeof(here);
-	bool v6;
+	struct sockaddr_storage there;
+	socklen_t len = sizeof(there);
 
-	if (getsockname(fd, (struct sockaddr *)&here, &len) < 0)
-		return -errno;
-	v6 = here.ss_family == AF_INET6;
-	len = v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	if (getsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IP6T_SO_ORIGINAL_DST : SO_ORIGINAL_DST,
-		       &there, &len) < 0)
+	if (getsockname(fd, (struct sockaddr *)&there, &len) < 0)
 		return -errno;
 	return address_from_sockaddr((struct sockaddr *)&there, &ret->address, &ret->port);
 }

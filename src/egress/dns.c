@@ -95,7 +95,7 @@ static void answer(struct egress *g, struct question *q)
 		.addresses = found->addresses,
 		.n_addresses = found->n_addresses,
 		.ttl_s = MIN(found->ttl_s, (uint32_t)TTL_MAX_S),
-		.ede = is_refusal(found->reason) ? DNS_EDE_BLOCKED : 0,
+		.blocked = is_refusal(found->reason),
 	};
 
 	tell(g, q, found->reason);

@@ -12,8 +12,9 @@
 #define POINTER 0xc0u            /* begins a name that goes on elsewhere */
 #define HERE (POINTER << 8 | 12) /* the name of the question */
 #define OPT_SIZE 11              /* without options */
-#define EDE_SIZE 6
-#define EDE_CODE 15
+#define ERROR_OPTION 15          /* an extended error, RFC 8914 */
+#define ERROR_SIZE 6
+#define ERROR_BLOCKED 15
 
 static unsigned get16(const uint8_t *p)
 {
@@ -146,17 +147,17 @@ static void put_edns(struct writer *w, const struct dns_reply *r)
 	put16(w, DNS_ANSWER_MAX);
 	put16(w, (unsigned)r->rcode >> 4 << 8);
 	put16(w, 0);
-	put16(w, r->ede ? EDE_SIZE : 0);
-	if (r->ede) {
-		put16(w, EDE_CODE);
+	put16(w, r->blocked ? ERROR_SIZE : 0);
+	if (r->blocked) {
+		put16(w, ERROR_OPTION);
 		put16(w, 2);
-		put16(w, r->ede);
+		put16(w, ERROR_BLOCKED);
 	}
 }
 
 size_t dns_write(const struct dns_query *q, const struct dns_reply *r, uint8_t *ret, size_t size)
 {
-	size_t reserved = q->has_edns ? OPT_SIZE + EDE_SIZE : 0;
+	size_t reserved = q->has_edns ? OPT_SIZE + ERROR_SIZE : 0;
 	struct writer head = { ret, ret + DNS_HEAD_SIZE };
 	struct writer w = { ret + DNS_HEAD_SIZE, ret + size - reserved };
 	bool truncated = false;

@@ -22,8 +22,6 @@ enum dns_rcode {
 	DNS_BADVERS = 16, /* of EDNS; beyond the four bits of the head */
 };
 
-#define DNS_EDE_BLOCKED 15 /* RFC 8914: an extended error, for people who ask why */
-
 struct dns_query {
 	uint16_t id;
 	uint16_t flags; /* what is repeated in the answer: opcode, RD, CD */
@@ -46,7 +44,7 @@ struct dns_reply {
 	const struct net_address *addresses; /* those of the question's type are put in */
 	size_t n_addresses;
 	uint32_t ttl_s;
-	uint16_t ede; /* 0: none */
+	bool blocked; /* says so in an extended error (RFC 8914), for people who ask why */
 };
 
 /* Writes the answer, at most size (DNS_PLAIN_MAX or more) bytes: its length. What does not fit is left out, and TC says so. */

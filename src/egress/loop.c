@@ -37,6 +37,16 @@ int loop_open(struct egress *g)
 	return 0;
 }
 
+void loop_close(struct egress *g)
+{
+	struct loop *l = g->loop;
+
+	fd_closep(&g->epoll_fd);
+	free(l->heap);
+	free(l);
+	g->loop = NULL;
+}
+
 void loop_stop(struct egress *g, int status)
 {
 	struct loop *l = g->loop;

@@ -102,5 +102,7 @@ int main(int argc, char *argv[])
 			      EGRESS_WARDEN_FD, strerror(-r));
 		return EXIT_FAILURE;
 	}
-	return loop_run(&egress);
+	r = loop_run(&egress);
+	loop_close(&egress);
+	return r;
 }

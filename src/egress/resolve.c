@@ -96,15 +96,14 @@ static int make_room(void)
 	return 0;
 }
 
-static struct lookup *remember(struct egress *g, const char *name)
+static struct lookup *remember(struct egress *g, const char name[static POLICY_NAME_SIZE])
 {
 	struct lookup *l = make_room() == 0 ? calloc(1, sizeof(*l)) : NULL;
 
 	if (!l)
 		return NULL;
 	l->egress = g;
-	memcpy(l->name, name, strlen(name));
-	l->next = NULL;
+	memcpy(l->name, name, POLICY_NAME_SIZE);
 	*find_place(name) = l;
 	put_first(l);
 	cache.n++;

@@ -5,14 +5,30 @@
 #include <netdb.h>
 
 #define SCHEME "http://"
+#define PROXY_VARIABLE "GLOVEBOX_EGRESS_PROXY"
+
+/* From the environment: the proxy's password is in it, and everybody on the machine can read a command line. */
+static int read_proxy(struct egress *g, struct config *c, struct fail *fail)
+{
+	char *url = getenv(PROXY_VARIABLE);
+	int r = 0;
+
+	if (url && url[0]) {
+		r = config_set(c, "egress.proxy", url, fail);
+		explicit_bzero(url, strlen(url));
+	}
+	if (r == 0 && c->egress_proxy[0])
+		r = settings_proxy(g, c->egress_proxy, fail);
+	explicit_bzero(c->egress_proxy, sizeof(c->egress_proxy));
+	return r;
+}
 
 int settings_read(int argc, char **argv, struct egress *g, struct config *ret, struct fail *fail)
 {
-	int r;
-
 	config_init(ret);
 	for (int i = 1; i < argc; i++) {
 		char *equals = strchr(argv[i], '=');
+		int r;
 
 		if (strcmp(argv[i], "--learn") == 0) {
 			g->learn = true;
@@ -20,7 +36,7 @@ int settings_read(int argc, char **argv, struct egress *g, struct config *ret, s
 		}
 		if (strncmp(argv[i], "--", 2) != 0 || !equals)
 			return fail_set(fail, EINVAL, "settings",
-					"'%s' is neither --section.key=value nor --learn; this "
+					"'%.100s' is neither --section.key=value nor --learn; this "
 					"program is started by `glovebox serve` and `glovebox run`",
 					argv[i]);
 		*equals = '\0';
@@ -28,12 +44,8 @@ int settings_read(int argc, char **argv, struct egress *g, struct config *ret, s
 		if (r < 0)
 			return r;
 	}
-	/* Where the proxy is, with its password: everybody on the machine can read a command line. */
-	r = config_read_environment(ret, environ, fail);
-	if (r < 0)
-		return r;
 	g->conns_max = ret->egress_connections_total;
-	return ret->egress_proxy[0] ? settings_proxy(g, ret->egress_proxy, fail) : 0;
+	return read_proxy(g, ret, fail);
 }
 
 static int hex_digit(char c)
@@ -128,7 +140,7 @@ static int find_proxy(struct egress *g, const char *host, const char *port, stru
 
 int settings_proxy(struct egress *g, const char *url, struct fail *fail)
 {
-	char text[CONFIG_TEXT_SIZE] = "", *at, *host, *port;
+	char text[CONFIG_TEXT_SIZE] = "", *at, *host = NULL, *port = NULL;
 	int r = -EINVAL;
 
 	if (strncmp(url, SCHEME, strlen(SCHEME)) == 0)

@@ -9,10 +9,12 @@
 #include "egress/core.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#define LINE_MAX_BYTES 1024   /* of the log; less than a pipe takes without blocking */
 #define BATCH 64              /* messages of the server in one go; boxes want their turn */
 #define SERVER_ROOM (1 << 20) /* bytes of events that wait for it */
 
@@ -24,17 +26,20 @@ struct talk {
 	struct egress_frame answer;
 };
 
+/* A line that would wait, because nobody reads the other end, is dropped: a full log must not stop the boxes' network. */
 void talk_log(const char *fmt, ...)
 {
-	char line[512];
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+	char text[LINE_MAX_BYTES / 2], line[LINE_MAX_BYTES];
 	va_list args;
 	int n;
 
 	va_start(args, fmt);
-	n = vsnprintf(line, sizeof(line), fmt, args);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	if (n >= 0)
-		(void)fprintf(stderr, "glovebox-egress: %s\n", line);
+	n = snprintf(line, sizeof(line), "glovebox-egress: %s\n", text);
+	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
+		(void)!write(STDERR_FILENO, line, (size_t)n);
 }
 
 static int set_nonblocking(int fd)

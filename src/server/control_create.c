@@ -6,6 +6,8 @@
  */
 #include "server/control_priv.h"
 
+#include "server/port.h"
+
 #define ENV_NAME_MAX 256
 #define METADATA_KEY_MAX 256
 
@@ -24,11 +26,36 @@ static int refuse(const json_t *o, const char *prefix, const char *const *names,
 	return 0;
 }
 
+/* What concerns the way in: port.h. */
+static int check_way_in(const json_t *network, struct problem *p)
+{
+	const char *mask = json_string_value(json_object_get(network, "maskRequestHost"));
+	const json_t *ports = json_object_get(network, "httpsPorts"), *port;
+	size_t i;
+
+	if (mask && !port_mask_ok(mask))
+		return problem_set(p, 400, NULL,
+				   "network.maskRequestHost: must be a host, perhaps with a port; "
+				   "${PORT} stands for the port that is asked for");
+	json_array_foreach(ports, i, port) {
+		json_int_t number = json_integer_value(port);
+
+		if (number == HTTP_ENVD_PORT || number == HTTP_INTERPRETER_PORT)
+			return problem_set(
+				p, 400, NULL,
+				"network.httpsPorts: %d is not a port of the sandbox's own "
+				"programs",
+				(int)number);
+	}
+	return 0;
+}
+
 int network_check(const json_t *network, struct problem *p)
 {
-	static const char *const names[] = { "egressProxy", "maskRequestHost", "httpsPorts", NULL };
+	static const char *const names[] = { "egressProxy", NULL };
+	int r = refuse(network, "network.", names, p);
 
-	return refuse(network, "network.", names, p);
+	return r < 0 ? r : check_way_in(network, p);
 }
 
 static int check_options(const json_t *body, struct problem *p)

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log: one JSON object on one line of standard error. All text is escaped to ASCII, so whatever a client puts
- * into a name stays inside its string (AP-12). A line that would block, because nobody reads the other end, is
- * dropped and counted: a full log must not stop the service.
+ * into a name stays inside its string (AP-12).
  */
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/log_queue.h"
 #include "server/server.h"
-
-#include <poll.h>
-#include <pthread.h>
-
-#define LINE_MAX_BYTES                                                                             \
-	4096 /* PIPE_BUF: what a pipe that can be written to takes without blocking */
 
 int64_t clock_wall_ms(void)
 {
@@ -34,33 +28,6 @@ void clock_format(int64_t wall_ms, char ret[CLOCK_TEXT_SIZE])
 		       wall_ms >= 0 ? (int)(wall_ms % 1000) : 0);
 }
 
-/* False when it would have blocked. */
-static bool try_write(const char *line, size_t len)
-{
-	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
-	       write(STDERR_FILENO, line, len) == (ssize_t)len;
-}
-
-static void write_line(const char *line, size_t len)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static unsigned long long lost;
-	char note[64];
-	int n;
-
-	pthread_mutex_lock(&lock);
-	if (lost) {
-		n = snprintf(note, sizeof(note), "{\"event\":\"log_lost\",\"lines\":%llu}\n", lost);
-		if (try_write(note, (size_t)n))
-			lost = 0;
-	}
-	if (lost || !try_write(line, len))
-		lost++;
-	pthread_mutex_unlock(&lock);
-}
-
 static size_t dump(const json_t *line, char *ret, size_t size)
 {
 	size_t n = json_dumpb(line, ret, size, JSON_COMPACT | JSON_ENSURE_ASCII);
@@ -70,7 +37,7 @@ static size_t dump(const json_t *line, char *ret, size_t size)
 
 void server_log(struct server *s, const char *level, const char *event, json_t *fields)
 {
-	char now[CLOCK_TEXT_SIZE], text[LINE_MAX_BYTES];
+	char now[CLOCK_TEXT_SIZE], text[LOG_LINE_MAX];
 	json_t *line;
 	size_t n;
 
@@ -94,5 +61,5 @@ void server_log(struct server *s, const char *level, const char *event, json_t *
 	json_decref(fields);
 	json_decref(line);
 	text[n++] = '\n';
-	write_line(text, n);
+	log_queue_add(text, n, strcmp(level, "info") != 0);
 }

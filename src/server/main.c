@@ -21,6 +21,7 @@
 #include "server/control_run.h"
 #include "server/http.h"
 #include "server/http_daemon.h"
+#include "server/log_queue.h"
 #include "server/openapi.h"
 #include "server/port.h"
 #include "server/outlet.h"
@@ -186,6 +187,8 @@ static int start_threads(struct server *s, const struct http_tls *tls, struct fa
 		r = connections_start(&s->connections);
 	if (r == 0)
 		r = port_pool_start(&s->ports);
+	if (r == 0)
+		r = log_queue_start();
 	if (r < 0)
 		return fail_set(fail, -r, "start", "cannot start a thread: %s", strerror(-r));
 	boxes_kill_unknown(s);
@@ -243,8 +246,10 @@ static _noreturn_ void stop(struct server *s)
 	for (int i = 0; i < DRAIN_MS / 10 && connections_busy(s->connections) > 0; i++)
 		(void)poll(NULL, 0, 10);
 	connections_cut(s->connections);
-	if (connections_busy(s->connections) > 0)
+	if (connections_busy(s->connections) > 0) {
+		log_queue_stop();
 		_exit(EXIT_SUCCESS); /* a thread that does not come back; the store survives that */
+	}
 	MHD_stop_daemon(s->daemon);
 	control_stop(s);
 	port_pool_stop(s->ports);
@@ -259,6 +264,7 @@ static _noreturn_ void stop(struct server *s)
 	secret_key_close(s->secret_key);
 	control_run_stop();
 	curl_global_cleanup();
+	log_queue_stop();
 	exit(EXIT_SUCCESS);
 }
 

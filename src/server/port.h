@@ -9,6 +9,7 @@
  *	port_request.c   the route: the head that is sent, the body, and what to do when a program is not there
  *	port_field.c     which headers go in and which come out
  *	port_link.c      a connection to a port; what is sent and received on it
+ *	port_tls.c       TLS on it
  *	port_pool.c      connections that can be used again
  *	port_answer.c    what the program answers, read strictly
  *	port_reply.c     the answer on its way to the client
@@ -26,8 +27,11 @@
 
 /* --- a connection to a port (port_link.c) ---------------------------------------------------------------- */
 
+struct gnutls_session_int;
+
 struct port_link {
-	struct op op; /* its socket, hung up with the sandbox */
+	struct op op;                   /* its socket, hung up with the sandbox */
+	struct gnutls_session_int *tls; /* or NULL */
 	uint32_t port;
 	bool used; /* it has served a request before: it may be dead without us knowing */
 	uint64_t idle_since_ms;
@@ -55,6 +59,22 @@ _must_check_ ssize_t port_link_recv(struct request *r, struct port_link *l, char
  * said anything; -EPROTO. */
 _must_check_ ssize_t port_link_recv_head(struct request *r, struct port_link *l);
 
+/* What became of fd, or 0 after the time. */
+_must_check_ int port_link_wait(struct request *r, int fd, short events, int timeout_ms);
+
+/* --- TLS to a program (port_tls.c) ----------------------------------------------------------------------- */
+
+/* Is this one of the sandbox's httpsPorts? */
+bool port_speaks_tls(struct sandbox *b, uint32_t port);
+_must_check_ int port_tls_start(struct request *r, struct port_link *l);
+void port_tls_end(struct port_link *l);
+/* These never wait: -EAGAIN, and port_tls_events() is what to wait for. */
+ssize_t port_tls_recv(struct port_link *l, char *data, size_t max);
+ssize_t port_tls_send(struct port_link *l, const char *data, size_t len);
+short port_tls_events(const struct port_link *l);
+/* What a call of the library said, as an errno. */
+ssize_t port_tls_result(ssize_t n);
+
 /* --- the pool (port_pool.c) ------------------------------------------------------------------------------ */
 
 struct port_pool;
@@ -75,6 +95,7 @@ bool port_field_goes_out(const struct port_answer *a, const struct port_field *f
 bool port_field_goes_in(const char *name, const char *value, const char *connection);
 /* maskRequestHost as the program gets it. -EINVAL: that is no host. */
 _must_check_ int port_mask_host(const char *mask, uint32_t port, char *ret, size_t size);
+bool port_mask_ok(const char *mask);
 /* Is the request one for a WebSocket? */
 bool port_wants_upgrade(const struct request *r);
 

@@ -158,6 +158,13 @@ int port_mask_host(const char *mask, uint32_t port, char *ret, size_t size)
 	return n > 0 ? 0 : -EINVAL;
 }
 
+bool port_mask_ok(const char *mask)
+{
+	char host[HOST_SIZE];
+
+	return port_mask_host(mask, UINT16_MAX, host, sizeof(host)) == 0;
+}
+
 /* What the program is to believe its own name is, or false: as it came. */
 static bool masked_host(struct sandbox *b, uint32_t port, char *ret, size_t size)
 {

@@ -10,14 +10,15 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #define SOCKET_MS 5000  /* the warden may take so long to open one */
 #define CONNECT_MS 5000 /* a program that listens and never accepts fills its queue */
+#define RECV_MS 20
 #define TRIES 5
 #define BETWEEN_TRIES_MS 100
 
-/* What became of fd, or 0 after the time. -ECANCELED: the client has gone; -ESHUTDOWN: so do we. */
-static int wait_for(struct request *r, int fd, short events, int timeout_ms)
+int port_link_wait(struct request *r, int fd, short events, int timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = fd, .events = events },
@@ -86,7 +87,7 @@ static int connect_to(struct request *r, int fd, uint32_t family)
 	n = start_connect(fd, family, r->port);
 	if (n != -EINPROGRESS)
 		return n;
-	n = wait_for(r, fd, POLLOUT, CONNECT_MS);
+	n = port_link_wait(r, fd, POLLOUT, CONNECT_MS);
 	if (n <= 0)
 		return n < 0 ? n : -ETIMEDOUT;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
@@ -125,37 +126,62 @@ static int connect_somehow(struct request *r)
 		if (!is_closed(n))
 			return n;
 		if (i + 1 < TRIES)
-			n = wait_for(r, -EBADF, 0, BETWEEN_TRIES_MS);
+			n = port_link_wait(r, -EBADF, 0, BETWEEN_TRIES_MS);
 		if (n < 0 && !is_closed(n))
 			return n;
 	}
 	return -ECONNREFUSED;
 }
 
+/* From here on recv() waits for a moment; whoever must not wait says so. */
+static void become_patient(int fd)
+{
+	const struct timeval moment = { .tv_usec = RECV_MS * 1000 };
+
+	(void)fcntl(fd, F_SETFL, 0);
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));
+}
+
+static struct port_link *new_link(int fd, uint32_t port)
+{
+	struct port_link *l = malloc(sizeof(*l)); /* its buffer need not be zero */
+
+	if (!l) {
+		fd_close(fd);
+		return NULL;
+	}
+	l->op = (struct op){ .sock = fd, .theirs = -EBADF };
+	l->tls = NULL;
+	l->port = port;
+	l->used = false;
+	l->idle_since_ms = 0;
+	l->next = l->prev = NULL;
+	l->start = l->end = 0;
+	return l;
+}
+
 int port_link_open(struct request *r, struct port_link **ret)
 {
-	struct port_link *l;
+	_cleanup_(port_link_closep) struct port_link *l = NULL;
 	int n, fd = connect_somehow(r);
 
 	if (fd < 0)
 		return fd;
-	l = malloc(sizeof(*l)); /* its buffer need not be zero */
-	if (!l) {
-		fd_close(fd);
+	l = new_link(fd, r->port);
+	if (!l)
 		return -ENOMEM;
-	}
-	l->op = (struct op){ .sock = fd, .theirs = -EBADF };
-	l->port = r->port;
-	l->used = false;
-	l->next = l->prev = NULL;
-	l->start = l->end = 0;
 	/* Only now: what is connected is hung up for sure, what is not yet would not be. */
 	n = op_adopt(&l->op, r->sandbox);
-	if (n < 0) {
-		port_link_close(l);
+	if (n < 0)
 		return n;
+	if (port_speaks_tls(r->sandbox, r->port)) {
+		n = port_tls_start(r, l);
+		if (n < 0)
+			return n;
+	} else {
+		become_patient(fd);
 	}
-	*ret = l;
+	*ret = take_ptr(l);
 	return 0;
 }
 
@@ -163,6 +189,7 @@ void port_link_close(struct port_link *l)
 {
 	if (!l)
 		return;
+	port_tls_end(l);
 	op_close(&l->op);
 	free(l);
 }
@@ -189,22 +216,30 @@ static void advance(struct iovec **iov, size_t *count, size_t n)
 	}
 }
 
+static ssize_t send_some(struct port_link *l, struct iovec *iov, size_t n)
+{
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t sent;
+
+	if (l->tls)
+		return port_tls_send(l, iov->iov_base, iov->iov_len);
+	sent = sendmsg(l->op.sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return sent < 0 ? (errno == EINTR ? -EAGAIN : -errno) : sent;
+}
+
 int port_link_send(struct request *r, struct port_link *l, struct iovec *iov, size_t n)
 {
 	while (n > 0) {
-		struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
-		ssize_t sent = sendmsg(l->op.sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t sent = send_some(l, iov, n);
 		int events;
 
 		if (sent >= 0) {
 			advance(&iov, &n, (size_t)sent);
 			continue;
 		}
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN)
-			return -errno;
-		events = wait_for(r, l->op.sock, POLLIN | POLLOUT, -1);
+		if (sent != -EAGAIN)
+			return (int)sent;
+		events = port_link_wait(r, l->op.sock, POLLIN | POLLOUT, -1);
 		if (events < 0)
 			return events;
 		if (!(events & POLLOUT))
@@ -213,26 +248,29 @@ int port_link_send(struct request *r, struct port_link *l, struct iovec *iov, si
 	return 0;
 }
 
-static ssize_t receive(struct request *r, struct port_link *l, char *data, size_t max, bool wait)
+/*
+ * Waits for a moment in recv() itself: most answers come so soon that nobody could have gone away meanwhile, and that
+ * saves a call for each. After that, for the client and for our own end, too.
+ */
+static ssize_t receive(struct request *r, struct port_link *l, char *data, size_t max)
 {
 	for (;;) {
-		ssize_t n = wait ? -1 : recv(l->op.sock, data, max, MSG_DONTWAIT);
+		ssize_t n = l->tls ? port_tls_recv(l, data, max) : recv(l->op.sock, data, max, 0);
 		int w;
 
-		if (n >= 0)
+		if (n < 0 && !l->tls)
+			n = errno == EINTR ? -EAGAIN : -errno;
+		if (n != -EAGAIN)
 			return n;
-		if (!wait && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		w = wait_for(r, l->op.sock, POLLIN, -1);
+		w = port_link_wait(r, l->op.sock, l->tls ? port_tls_events(l) : POLLIN, -1);
 		if (w < 0)
 			return w;
-		wait = false;
 	}
 }
 
 ssize_t port_link_recv(struct request *r, struct port_link *l, char *data, size_t max)
 {
-	return receive(r, l, data, max, false);
+	return receive(r, l, data, max);
 }
 
 ssize_t port_link_recv_head(struct request *r, struct port_link *l)
@@ -254,7 +292,7 @@ ssize_t port_link_recv_head(struct request *r, struct port_link *l)
 		looked = l->end;
 		if (l->end == sizeof(l->data))
 			return -EPROTO;
-		n = receive(r, l, l->data + l->end, sizeof(l->data) - l->end, true);
+		n = receive(r, l, l->data + l->end, sizeof(l->data) - l->end);
 		if (n == 0 || n == -ECONNRESET || n == -EPIPE)
 			return l->end == 0 ? -ENODATA : -EPROTO;
 		if (n < 0)

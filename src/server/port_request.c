@@ -56,6 +56,8 @@ static int say_failed(struct request *r, int err)
 	case -ETIMEDOUT:
 		return port_say(r, 502, id, "The sandbox is running but port does not answer", NULL,
 				true);
+	case -EPROTO:
+		return port_say(r, 502, id, PORT_BROKEN, "it does not speak TLS", true);
 	case -EBUSY:
 		return port_say(r, 409, id, "The sandbox is changing its state; try again", NULL,
 				true);
@@ -125,8 +127,8 @@ void port_visit_release(struct port_visit *v, bool keep)
 {
 	struct port_link *l = take_ptr(v->link);
 
-	/* Bytes behind the answer: whoever sends those is not waited for with another request. */
-	if (l && keep && v->answer.keeps && l->start == l->end) {
+	/* Bytes behind the answer: whoever sends those is not waited for with another request. TLS has always some. */
+	if (l && keep && v->answer.keeps && l->start == l->end && !l->tls) {
 		l->start = l->end = 0;
 		port_pool_put(v->r->server->ports, l);
 	} else {

@@ -39,22 +39,13 @@ struct upgraded {
 
 /* --- one end ------------------------------------------------------------------------------------------------ */
 
-static ssize_t tls_result(ssize_t n)
-{
-	if (n >= 0)
-		return n;
-	if (n == GNUTLS_E_PREMATURE_TERMINATION)
-		return 0;
-	return n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED ? -EAGAIN : -EPIPE;
-}
-
 /* These never wait: -EAGAIN. */
 static ssize_t side_recv(const struct side *s, char *data, size_t max)
 {
 	ssize_t n;
 
 	if (s->tls)
-		return tls_result(gnutls_record_recv(s->tls, data, max));
+		return port_tls_result(gnutls_record_recv(s->tls, data, max));
 	n = recv(s->fd, data, max, MSG_DONTWAIT);
 	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
 }
@@ -64,7 +55,7 @@ static ssize_t side_send(const struct side *s, const char *data, size_t len)
 	ssize_t n;
 
 	if (s->tls)
-		return tls_result(gnutls_record_send(s->tls, data, len));
+		return port_tls_result(gnutls_record_send(s->tls, data, len));
 	n = send(s->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
 }
@@ -187,7 +178,7 @@ static void run(struct port_visit *v, const char *extra, size_t len)
 	struct upgraded u = {
 		.server = v->r->server,
 		.client = { .fd = v->r->socket, .tls = session_of(v->r->connection) },
-		.box = { .fd = l->op.sock },
+		.box = { .fd = l->op.sock, .tls = l->tls },
 	};
 
 	prepare(u.client.fd);

@@ -24,7 +24,7 @@ struct binding {
 	int64_t version;
 };
 
-static_assert(sizeof(struct binding) == 2 * STORE_ID_SIZE + sizeof(int64_t), "no gaps");
+static_assert(sizeof(struct binding) == (size_t)2 * STORE_ID_SIZE + sizeof(int64_t), "no gaps");
 
 static struct binding binding_of(const struct store_secret *s)
 {

@@ -29,8 +29,8 @@ _must_check_ int egress_start(const struct config *c, bool learn, struct egress_
 void egress_end(struct egress_room *e);
 
 /*
- * The operator's rule sets and settings as they are on disk now (service/sets.h), as a file that nobody can change: what
- * an OPERATOR message carries.
+ * The operator's rule sets and settings as they are on disk now (service/sets.h), as a file that nobody can change:
+ * what an OPERATOR message carries.
  */
 _must_check_ int egress_operator_file(const struct config *c, int *ret_fd, struct fail *fail);
 

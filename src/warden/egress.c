@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process of egress, and what it is told. It is started when the first box is to have network: a service whose boxes have
- * none never has one, and that one request pays some twenty milliseconds. It may die at any time: a new one gets the operator's rules,
- * the doors of all boxes and a new socket to the server, which then sends it the boxes' policies. Until then it refuses
- * everything.
+ * The process of egress, and what it is told. It is started when the first box is to have network: a service whose
+ * boxes have none never has one, and that one request pays a few milliseconds. It may die at any time: a new one gets
+ * the operator's rules, the doors of all boxes and a new socket to the server, which then sends it the boxes' policies.
+ * Until then it refuses everything.
  *
  * It never makes us wait: what does not fit into the socket stays in a list. The list is in order, so egress knows a
  * box before the server is told that it does.
@@ -20,6 +20,7 @@
 #define BACKOFF_FIRST_US 50000
 #define BACKOFF_LAST_US 5000000
 #define STEADY_US (UINT64_C(30) * 1000000)
+#define CROWDED_US 10000
 #define SEND_BUFFER (4 << 20)
 
 /* Something to tell it. */
@@ -121,6 +122,11 @@ static void flush(struct warden *w)
 
 		if (r == -EAGAIN)
 			break;
+		/* Without root only so many descriptors may be on their way at once. */
+		if (r == -ETOOMANYREFS) {
+			timer_set(w, &e->timer, clock_boot_us() + CROWDED_US);
+			return;
+		}
 		if (r == -EPIPE) {
 			forget_all(e); /* it has ended: its pidfd will say so */
 			break;
@@ -254,15 +260,16 @@ static int start(struct warden *w, struct fail *fail)
 	return 0;
 }
 
-/* Only if somebody needs it: whoever comes next starts it otherwise. */
+/* Tell it what it could not be told, or start it; that only if somebody needs it: whoever comes next starts it
+ * otherwise. */
 static void on_timer(struct warden *w, struct timer *t)
 {
 	struct fail fail = { 0 };
 
 	(void)t;
-	if (w->phase != WARDEN_SERVING || w->egress.room.pid || w->n_networks == 0)
-		return;
-	if (start(w, &fail) < 0) {
+	if (w->egress.room.pid)
+		flush(w);
+	else if (w->phase == WARDEN_SERVING && w->n_networks > 0 && start(w, &fail) < 0) {
 		say("%s", fail.msg);
 		start_later(w);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network of a box, which is its doors to egress: NET and SOCKET. A helper opens them; nobody waits for it, and one that
- * was killed may be deep in the kernel, so it is cleaned up after when it is really gone.
+ * The network of a box, which is its doors to egress: NET and SOCKET. A helper opens them; nobody waits for it, and one
+ * that was killed may be deep in the kernel, so it is cleaned up after when it is really gone.
  *
  *	NET ─▶ the helper opens ─▶ the doors are ours ─▶ egress has been told: REPLY
  *

@@ -198,7 +198,7 @@ struct egress_place {
 	struct egress_room room;
 	struct watch sock_watch;
 	struct watch pid_watch;
-	struct timer timer; /* start it again */
+	struct timer timer; /* start it again, or go on telling */
 	struct telling *first, **last;
 	int operator_fd; /* the operator's rule sets, as they were read last */
 	bool catches;    /* boxes can be given more than the proxy */

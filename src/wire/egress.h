@@ -17,7 +17,7 @@
 /* Where they are in the box. */
 #define EGRESS_PROXY_PORT 3128 /* HTTP, CONNECT, SOCKS5; 127.0.0.1 and ::1 */
 #define EGRESS_CATCH_PORT                                                                          \
-	3129 /* what is redirected here says where it wanted to go: SO_ORIGINAL_DST */
+	3129 /* what is led here has the address it wanted to go to as our end's: getsockname() */
 #define EGRESS_DNS_PORT 3153            /* where DNS that was meant for others is redirected to */
 #define EGRESS_DNS_ADDRESS "127.0.0.53" /* port 53; what resolv.conf says */
 

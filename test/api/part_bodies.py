@@ -110,7 +110,7 @@ def test_unsupported_options(world):
     for more, word in (({"mcp": {"x": {}}}, "mcp"), ({"iam": {"tokens": {"a": {"audience": "a", "tokenType": "b"}}}}, "iam"),
                        ({"volumeMounts": [{"name": "a", "path": "/a"}]}, "volumeMounts"),
                        ({"network": {"egressProxy": {"address": "a:1"}}}, "egressProxy"),
-                       ({"network": {"rules": {"a.test": [{}]}}}, "rules")):
+                       ({"network": {"rules": {"a b": [{}]}}}, "rules")):
         refused(world, {"templateID": "base"} | more, word)
 
 

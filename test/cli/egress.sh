@@ -12,11 +12,11 @@ EGRESS_ENV=()
 
 # egress_check STATUS WORD ARGS…: the decision, by its word.
 egress_check() {
-	local status=$1 word=$2
+	local want=$1 word=$2
 
 	shift 2
 	egress check --json "$@" </dev/null
-	is "$STATUS $(json .reason)" "$status $word" "check $*: $word"
+	is "$STATUS $(json .reason)" "$want $word" "check $*: $word"
 }
 
 for egress_value in '' frob set 'set frob' 'set ls x' 'set ls --force' 'set show' 'set show A' 'set show a/b' 'set show ..' \

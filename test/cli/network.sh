@@ -46,29 +46,28 @@ is "$STATUS" 2 'nothing is run when the options contradict'
 
 # --- the laboratory ---------------------------------------------------------------------------------
 
-NET_LAB=
+# It lasts as long as somebody can write to its standard input: until net_lab_stop, or until we die.
 net_lab_start() {
 	mkfifo lab
-	# Its first process keeps the namespace; ended, it ends the laboratory.
-	/usr/bin/python3 "$HERE/../net/lab.py" sh -c 'printf "%s %s %s %s\n" "$$" "$LAB_CA" "$LAB_DNS" "$LAB_CONTROL" >lab; exec sleep 900' \
-		2>lab.err &
-	NET_LAB=$!
+	exec {NET_LAB}> >(exec /usr/bin/python3 "$HERE/../net/lab.py" \
+		sh -c 'printf "%s %s %s %s\n" "$$" "$LAB_CA" "$LAB_DNS" "$LAB_CONTROL" >lab; exec cat >/dev/null' >lab.out 2>&1)
+	NET_LAB_PID=$!
 	read -r -t 60 LAB_PID LAB_CA LAB_DNS LAB_CONTROL <>lab || return 1
 	[ -n "$LAB_CONTROL" ]
 }
 
 net_lab_stop() {
-	if [ -n "$NET_LAB" ]; then
-		kill "$LAB_PID" 2>/dev/null || true
-		wait "$NET_LAB" || true
-		NET_LAB=
-	fi
+	exec {NET_LAB}>&-
+	for _ in $(seq 100); do
+		[ -d "/proc/$NET_LAB_PID" ] || break
+		sleep 0.05
+	done
 }
 
 # net ARGS…: glovebox run there.
 net() {
 	capture nsenter --net="/proc/$LAB_PID/ns/net" env GLOVEBOX_EGRESS_RESOLVER="$LAB_DNS" GLOVEBOX_EGRESS_SETS="$PWD/sets" \
-		GLOVEBOX_EGRESS_CA_BUNDLE="$LAB_CA" "$GLOVEBOX" run --local "$@" </dev/null
+		GLOVEBOX_EGRESS_CA_BUNDLE="$LAB_CA" "$GLOVEBOX" run --local "$@" </dev/null {NET_LAB}>&-
 }
 
 net_json() {
@@ -93,7 +92,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 mkdir sets
 if ! net_lab_start; then
-	fail 'the laboratory starts' "$(cat lab.err)"
+	fail 'the laboratory starts' "$(cat lab.out)"
 	net_lab_stop
 	return 0
 fi
@@ -119,23 +118,26 @@ is "$(json -c '[.network.connections[] | select(.how != "dns") | [.name, .addres
 	'[["web.example","45.67.90.10",80,"http","allowed","allowed",false]]' '... and names it'
 is "$(json .isolation.network)" listed '... and the isolation says so'
 
-net --allow web.example -- curl -sS --max-time 10 http://other.example/hello
+net --allow web.example -- curl -fsS --max-time 10 http://other.example/hello
 isnt "$STATUS" 0 'another host is refused'
 like "$ERR" 'glovebox: the network refused [^
 ]*other.example[^
 ]*no rule allows it[^
 ]*--allow other.example' '... with a hint how to allow it'
-net -v --allow web.example -- sh -c 'curl -sS --max-time 10 http://other.example/hello; curl -sS http://web.example/hello'
+net -v --allow web.example -- sh -c 'curl -fsS --max-time 10 http://other.example/hello; curl -sS http://web.example/hello'
 is "$STATUS" 0 'a program that goes on'
 like "$ERR" 'glovebox: refused: other.example:80, no rule allows it; to allow it: --allow other.example' \
 	'... with -v, is told of as it happens'
 unlike "$ERR" 'the network refused' '... and there is no hint when it succeeded'
-net_json --allow web.example -- curl -sS --max-time 10 https://other.example/hello
+net_json --allow web.example -- curl -fsS --max-time 10 https://other.example/hello
 is "$(json '[.network.refused > 0, (.network.connections | map(select(.verdict == "refused"))[0] | .name, .port, .reason)] | tostring')" \
 	'[true,"other.example",443,"not_allowed"]' 'refusals are in the result'
 is "$ERR" '' '... and not on standard error'
-net_json --allow web.example -- curl -sS --max-time 10 http://web.example:8080/hello
+net_json --allow web.example -- curl -fsS --max-time 10 http://web.example:8080/hello
 is "$(json '.network.connections | map(select(.verdict == "refused"))[0].reason')" port_not_allowed 'another port is refused'
+
+net --allow web.example -- env -i /usr/bin/curl -fsS --max-time 10 http://other.example/hello
+like "$ERR" 'the last other.example: no rule allows it; to allow it: --allow other.example$' 'a name that is not looked up'
 
 # Programs that know of no proxy, and protocols that it does not speak.
 net --allow web.example -- env -i PATH=/usr/bin:/bin SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt curl -sS https://web.example/hello
@@ -143,7 +145,7 @@ is "$OUT" 'hello from web.example' 'a program that knows of no proxy'
 net --allow web.example:5432 -- python3 -c '
 import socket
 s = socket.create_connection(("web.example", 5432), 10)
-s.sendall(b"ping"); print(s.recv(4).decode())'
+s.sendall(b"ping\n"); print(s.recv(4).decode())'
 is "$OUT" ping 'a protocol that is neither HTTP nor TLS'
 
 # --- variables, certificates --------------------------------------------------------------------------
@@ -186,7 +188,7 @@ if command -v java keytool >/dev/null; then
 else
 	skip "Java trusts the machine's certificates" 'no java and keytool here'
 fi
-net --allow git.example -- git clone -q https://git.example/git/project.git copy
+net --allow git.example -- git clone -q https://git.example/git/thing.git copy
 is "$STATUS" 0 'git too'
 [ "$STATUS" -eq 0 ] || diag "$ERR"
 LAB_CA='' net --allow web.example -- curl -sS https://web.example/hello
@@ -195,7 +197,7 @@ isnt "$STATUS" 0 'without the bundle nobody trusts them'
 # --- private addresses ------------------------------------------------------------------------------------
 
 lab_record inner.example 10.1.2.3
-net --allow inner.example -- curl -sS --max-time 10 http://inner.example/hello
+net --allow inner.example -- curl -fsS --max-time 10 http://inner.example/hello
 isnt "$STATUS" 0 'an allowed name at a private address'
 like "$ERR" 'inner.example.*private, local or reserved' '... is refused, and says why'
 net --allow inner.example --allow-private 10.1.0.0/16 -- curl -sS http://inner.example/hello
@@ -203,7 +205,7 @@ is "$OUT" 'hello from inner.example' '... unless the range is opened'
 GLOVEBOX_EGRESS_PRIVATE=10.1.2.3 net --allow inner.example -- curl -sS http://inner.example/hello
 is "$OUT" 'hello from inner.example' '... or the settings do'
 GLOVEBOX_EGRESS_DENY=inner.example net --allow inner.example --allow-private 10.0.0.0/8 -- \
-	curl -sS --max-time 10 http://inner.example/hello
+	curl -fsS --max-time 10 http://inner.example/hello
 isnt "$STATUS" 0 'what the settings deny stays denied'
 
 # --- learning ---------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ is "$STATUS" 0 'what was learned can be kept'
 [ "$STATUS" -eq 0 ] || diag "$ERR"
 net --allow-set mine -- sh -c 'curl -sS https://web.example/hello http://inner.example/hello'
 is "$OUT" $'hello from web.example\nhello from inner.example' '... and allows what was learned'
-net --allow-set mine -- curl -sS --max-time 10 http://other.example/hello
+net --allow-set mine -- curl -fsS --max-time 10 http://other.example/hello
 isnt "$STATUS" 0 '... and nothing else'
 
 # --- the end ----------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ egress_of() {
 # start_run COMMAND…: one in the background that has said "up"; sets RUN_PID and EGRESS_PID.
 start_run() {
 	nsenter --net="/proc/$LAB_PID/ns/net" env GLOVEBOX_EGRESS_RESOLVER="$LAB_DNS" "$GLOVEBOX" run --allow web.example \
-		--timeout 60s "$@" >run.out 2>run.err </dev/null &
+		--timeout 60s "$@" >run.out 2>run.err </dev/null {NET_LAB}>&- &
 	RUN_PID=$!
 	for _ in $(seq 100); do
 		grep -q up run.out && break
@@ -251,7 +253,7 @@ start_run() {
 
 start_run -- sh -c 'echo up; sleep 50'
 isnt "$EGRESS_PID" '' 'egress runs beside'
-kill -KILL "$RUN_PID"
+kill -KILL "$RUN_PID" || true
 wait "$RUN_PID" 2>/dev/null || true
 for _ in $(seq 40); do
 	[ -d "/proc/$EGRESS_PID" ] || break
@@ -259,8 +261,8 @@ for _ in $(seq 40); do
 done
 not_ok '... and is gone when the run is killed' test -d "/proc/$EGRESS_PID"
 
-start_run -- sh -c 'echo up; sleep 2; curl -sS --max-time 5 http://web.example/hello && echo reached'
-kill -KILL "$EGRESS_PID"
+start_run -- sh -c 'echo up; sleep 2; curl -fsS --max-time 5 http://web.example/hello && echo reached'
+kill -KILL "${EGRESS_PID:-$RUN_PID}" || true
 wait "$RUN_PID" || true
 unlike "$(cat run.out)" reached 'without egress nothing gets out'
 like "$(cat run.err)" 'glovebox-egress died' '... and it is said'

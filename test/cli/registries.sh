@@ -38,7 +38,7 @@ registry_case() {
 	is "$STATUS" 0 "$name works with that rule set alone"
 	[ "$STATUS" -eq 0 ] || diag "$ERR"
 	GLOVEBOX_EGRESS_SETS=$PWD/sets box_json --local "${registry_options[@]}" --allow-set "$name" -- \
-		curl -sS --max-time 10 https://not-in-the-set.invalid/
+		curl -fsS --max-time 10 https://not-in-the-set.invalid/
 	isnt "$(json .exit_code)" 0 '... and nothing else does'
 	is "$(json '.network.refused + .network.lookups_refused > 0')" true '... because it is refused'
 }
@@ -54,7 +54,7 @@ if command -v apt-get >/dev/null && [ -d /etc/apt ]; then
 		apt-get -qq -o Dir::State="$PWD/registry/state" -o Dir::Cache="$PWD/registry/cache" -o APT::Sandbox::User=root update' -- \
 		sh -c 'mkdir -p state/lists/partial cache/archives/partial && : >state/status &&
 			apt-get -qq -o Dir::Etc="$PWD/apt" -o Dir::State="$PWD/state" -o Dir::State::status="$PWD/state/status" \
-			-o Dir::Cache="$PWD/cache" -o Debug::NoLocking=1 update'
+			-o Dir::Cache="$PWD/cache" -o Debug::NoLocking=1 update && ls state/lists/*_Packages* >/dev/null'
 else
 	skip 'apt: learned and allowed' 'no apt-get here'
 fi

@@ -31,11 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	assert(!q.name[0] || name_ok(q.name));
 	assert(q.udp_size >= DNS_PLAIN_MAX && q.udp_size <= DNS_ANSWER_MAX);
-	for (unsigned ede = 0; ede <= DNS_EDE_BLOCKED; ede += DNS_EDE_BLOCKED) {
+	for (unsigned blocked = 0; blocked <= 1; blocked++) {
 		const struct dns_reply reply = { .rcode = (enum dns_rcode)r,
 						 .addresses = a,
 						 .n_addresses = ARRAY_SIZE(a),
-						 .ede = (uint16_t)ede };
+						 .blocked = blocked };
 		size_t len = dns_write(&q, &reply, out, q.udp_size);
 
 		check_answer(data, size, &q, out, len, q.udp_size);

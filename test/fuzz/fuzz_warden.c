@@ -51,7 +51,12 @@ static void check_fields(void)
 		assert(strnlen(in.as_REPLY.where, sizeof(in.as_REPLY.where)) <
 		       sizeof(in.as_REPLY.where));
 		break;
+	case WARDEN_SOCKET:
+		check_id(in.as_SOCKET.id);
+		assert(in.as_SOCKET.family == 4 || in.as_SOCKET.family == 6);
+		break;
 	case WARDEN_HELLO:
+	case WARDEN_EGRESS:
 		break;
 	default:
 		check_id(in.as_KILL.id);

@@ -125,13 +125,13 @@ def test_told_is_not_kept(world):
     """an address that DNS told for one name is no way to another, nor to another port"""
     box = world.box("web.example", "api.example:5432")
     address = box.one(do="resolve", name="web.example")["addresses"][0]
-    results = box.attempt({"do": "raw", "to": [address, 5432], "send": "x", "wait": 2}, {"do": "raw", "to": ["45.67.90.30", 5432], "send": "x", "wait": 2},
-                          {"do": "raw", "to": ["45.67.91.66", 443], "send": "x", "wait": 2})
+    results = box.attempt({"do": "raw", "to": [address, 5432], "send": "x\n", "wait": 2}, {"do": "raw", "to": ["45.67.90.30", 5432], "send": "x\n", "wait": 2},
+                          {"do": "raw", "to": ["45.67.91.66", 443], "send": "x\n", "wait": 2})
     for result in results:
         assert not result.get("data"), result
     assert not world.net.raw(), world.net.raw()
     assert box.one(do="resolve", name="api.example")["addresses"] == ["45.67.90.30"]
-    assert box.one(do="raw", to=["45.67.90.30", 5432], send="x", wait=1)["data"] == "x"
+    assert box.one(do="raw", to=["45.67.90.30", 5432], send="x\n", wait=1)["data"] == "x\n"
 
 
 def test_private_by_operator(world):

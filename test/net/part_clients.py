@@ -190,15 +190,24 @@ def test_server_first(world):
     """a protocol in which the server speaks first, and any port that is allowed"""
     box = open_box(world)
     address = box.one(do="resolve", name="api.example")["addresses"][0]
-    banner, echo, web = box.attempt({"do": "raw", "to": [address, 22], "wait": 1}, {"do": "raw", "to": [address, 5432], "send": "ping", "wait": 1},
+    banner, echo, web = box.attempt({"do": "raw", "to": [address, 22], "wait": 1}, {"do": "raw", "to": [address, 5432], "send": "ping\n", "wait": 1},
                                     {"do": "raw", "to": [address, 8080], "send": "GET /hello HTTP/1.1\r\nHost: api.example:8080\r\nConnection: close\r\n\r\n"})
     assert banner["data"] == "SSH-2.0-lab_1.0\r\n", banner
-    assert echo["data"] == "ping", echo
+    assert echo["data"] == "ping\n", echo
     assert web["data"].endswith("hello from api.example:8080\n"), web
     socks = box.one(do="socks", host="api.example", port=22, wait=1)
     assert socks["data"] == "SSH-2.0-lab_1.0\r\n", socks
-    tunnel = box.one(do="connect", to="api.example:5432", send="pong", wait=1)
-    assert tunnel["data"] == "pong", tunnel
+    tunnel = box.one(do="connect", to="api.example:5432", send="\0pong", wait=1)
+    assert tunnel["data"] == "\0pong", tunnel
+
+
+def test_text_without_end(world):
+    """text that could become a request is held until its line ends; if it does not, the log says why"""
+    box = world.box("api.example:5432")
+    result = box.one(do="connect", to="api.example:5432", send="ping", wait=15)
+    assert not result["data"] and result["end"] == "ECONNRESET" and result["seconds"] < 12, result
+    box.logged(name="api.example", reason="too_slow")
+    assert not any(each["data"] for each in world.net.raw(5432)), world.net.raw()
 
 
 def test_streaming(world):

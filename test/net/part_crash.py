@@ -2,8 +2,10 @@
 """Rooms that are killed: the network of boxes comes back, the rules stay, and nothing is left (kill -9 each)."""
 import os
 import signal
+import subprocess
 import time
 
+import places
 import raw
 import service
 
@@ -82,3 +84,15 @@ def test_confined(world):
     # Its log is where the service's goes.
     files = [link for link in links if link.startswith("/") and link not in ("/dev/null", world.running.log_path)]
     assert not files, files
+
+
+def test_local_run(world):
+    """`glovebox run` killed: its egress and its box end with it"""
+    argv = [service.GLOVEBOX, "run", "--allow", "web.example", "--", "sh", "-c", "curl -s http://web.example/hello; sleep 60"]
+    environment = service.CLEAN | {"GLOVEBOX_EGRESS_RESOLVER": places.WORLD}
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as child:
+        assert child.stdout.readline() == b"hello from web.example\n"
+        pids = service.children(child.pid)
+        assert [pid for pid in pids if service.program_of(pid).startswith("glovebox-egress")], pids
+        child.kill()
+        assert service.wait_for(lambda: not any(service.alive(pid) for pid in pids), 5), [service.program_of(pid) for pid in pids]

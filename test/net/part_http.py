@@ -42,6 +42,10 @@ BAD = (
     "POST http://web.example/upload HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "POST http://web.example/upload HTTP/1.0\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "GET http://web.example/hello HTTP/1.1\r\nHost: web.example\r\nX: " + "x" * 20000 + "\r\n\r\n",
+    "GET http://evil.example/hello HTTP/1.1\r\nHost: web.example\r\n\r\n",
+    "GET //evil.example/hello HTTP/1.1\r\nHost: web.example\r\nHost:\r\n\r\n",
+    "CONNECT evil.example:443 HTTP/1.1\r\nHost: web.example\r\n\r\n",
+    "POST http://web.example/upload HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
     "G\xcbT http://web.example/hello HTTP/1.1\r\nHost: web.example\r\n\r\n",
 )
 # Well-formed requests with another one behind them.
@@ -51,7 +55,14 @@ TWO = (
     "POST http://web.example/upload HTTP/1.1\r\nHost: web.example\r\nContent-Length: 5\r\n\r\nhello" + SMUGGLED,
     "POST http://web.example/upload HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + SMUGGLED,
     "POST http://web.example/upload HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nTrailer: x\r\n\r\n" + SMUGGLED,
+    # A server that takes no notice of the upgrade goes on reading requests.
+    ABSOLUTE + "Host: web.example\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + SMUGGLED,
 )
+UPGRADE = ABSOLUTE + ("Host: web.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                      "Sec-WebSocket-Version: 13\r\n\r\n")
+# Bodies whose framing breaks off in the middle.
+BROKEN = ("5\r\nhelloX\r\n0\r\n\r\n", "-5\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "fffffffffffffffff\r\nhello", "5\nhello\n0\n\n", "\r\n0\r\n\r\n",
+          "5\r\nhello\r\n0\r\nHost: evil.example\nX\0: y\r\n\r\n")
 
 
 def as_origin(request):
@@ -93,6 +104,25 @@ def test_second_request(world):
         assert result["data"].count("HTTP/1.1 ") == 1 and result["data"].startswith("HTTP/1.1 200"), (what, result)
         assert result["end"] == "end", (what, result)
     assert len(world.net.requests()) == len(attempts)
+    unsmuggled(world)
+
+
+def test_refused_upgrade(world):
+    """NW-13: nor behind an upgrade that the host does not make: a WebSocket is one when the host says so"""
+    box = world.box("web.example", "evil.example:443")
+    attempts = list(ways(UPGRADE + SMUGGLED))
+    for what, result in zip(attempts, box.attempt(*attempts)):
+        assert result["data"].count("HTTP/1.1 200") <= 1, (what, result)
+    unsmuggled(world)
+
+
+def test_broken_bodies(world):
+    """NW-13: a body whose framing is broken ends there: nothing behind it is passed on"""
+    box = world.box("web.example", "evil.example:443")
+    head = "POST http://web.example/upload HTTP/1.1\r\nHost: web.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+    attempts = [what for body in BROKEN for what in ways(head + body + SMUGGLED)]
+    for what, result in zip(attempts, box.attempt(*attempts, timeout=300)):
+        assert '"length"' not in result.get("data", "") or result["data"].count("HTTP/1.1 ") == 1, (what, result)
     unsmuggled(world)
 
 

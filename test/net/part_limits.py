@@ -107,7 +107,7 @@ def test_connections(world):
     assert (status, out) == (0, "8\n"), (out, err)
     box.logged(reason="too_many_connections")
     assert hello(other)["status"] == 200
-    assert suite.service.wait_for(lambda: box.one(do="connect", to="api.example:5432", send="x", wait=1)["status"] == 200, 5)
+    assert suite.service.wait_for(lambda: box.one(do="connect", to="api.example:5432", send="\0", wait=1)["status"] == 200, 5)
     world.end_service(egress__connections=8)
 
 

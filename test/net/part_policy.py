@@ -98,7 +98,7 @@ def test_cut_tunnels(world):
     address = box.one(do="resolve", name="api.example")["addresses"][0]
     program = ("import socket, time\ns = [socket.create_connection(('127.0.0.1', 3128)), socket.create_connection((%r, 5432))]\n"
                "s[0].sendall(b'CONNECT api.example:5432 HTTP/1.1\\r\\nHost: api.example:5432\\r\\n\\r\\n'); s[0].recv(999)\n"
-               "for x in s: x.sendall(b'x'); x.recv(1); x.settimeout(10)\nprint('ready', flush=True); t = time.time()\n"
+               "for x in s: x.sendall(b'\\0'); x.recv(1); x.settimeout(10)\nprint('ready', flush=True); t = time.time()\n"
                "for x in s:\n try: print(x.recv(1))\n except OSError as e: print(type(e).__name__)\nprint(time.time() - t)\n" % address)
     box.put("/home/user/hold.py", program.encode())
     with box.start("python3 -u /home/user/hold.py", timeout=30) as connection:

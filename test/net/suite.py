@@ -18,7 +18,7 @@ import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
 PARTS = ("part_none", "part_clients", "part_names", "part_addresses", "part_tls", "part_http", "part_dns", "part_ways",
-         "part_policy", "part_limits", "part_secrets", "part_upstream", "part_crash")
+         "part_policy", "part_limits", "part_floods", "part_secrets", "part_upstream", "part_crash")
 INSIDE = (HERE / "inside.py").read_bytes()
 FAST = 3  # seconds: a refusal that takes longer is a program that hangs
 SETTLE = 0.1  # seconds until the ends of connections of the test before are through
@@ -128,7 +128,9 @@ def run_part(verdicts, world, name):
             text = (function.__doc__ or label[5:].replace("_", " ")).strip().splitlines()[0]
             time.sleep(SETTLE)
             world.net.forget()
+            began = time.monotonic()
             verdicts.attempt(f"{name[5:]}: {text}", function, world)
+            verdicts.diag(f"{time.monotonic() - began:.1f} seconds")
             world.cleanup()
 
 

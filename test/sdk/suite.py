@@ -8,6 +8,7 @@ reason. Results: $GLOVEBOX_BUILD/sdk-results.json, from which test/sdk/table mak
 """
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -19,17 +20,18 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "net"), str(HERE)]
+import lab  # noqa: E402  pylint: disable=wrong-import-position
 import packages  # noqa: E402  pylint: disable=wrong-import-position
 import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
 AREAS = {
     "js": ("package", "create", "list", "lifecycle", "snapshots", "commands", "files", "watch", "pty", "git", "urls",
-           "errors", "hosts"),
+           "errors", "network", "secrets", "hosts"),
     "cli": ("create", "list", "lifecycle", "snapshots", "commands", "pty", "errors", "logs"),
     "python": ("create", "list", "lifecycle", "snapshots", "commands", "files", "watch", "pty", "git", "urls", "errors",
-               "async"),
+               "secrets", "network", "async"),
     "interpreter-js": ("package", "cells", "output", "contexts", "environment", "results", "charts", "languages", "interrupt",
                        "lifecycle", "hosts"),
     "interpreter-python": ("cells", "output", "contexts", "environment", "results", "charts", "languages", "interrupt",
@@ -41,6 +43,7 @@ AT_ONCE = 2
 AREA_SECONDS = 240
 VERDICT = re.compile(r"^(not )?ok\b(?: \d+)?(?: - )?(.*)$")
 T = tap.Tap()
+LAB = {}  # the laboratory of the area "network" and its service, if there can be one
 Job = collections.namedtuple("Job", "kind version area directory")
 
 
@@ -60,6 +63,9 @@ def environment(job, services):
     if job.area == "hosts":
         where = {"E2B_API_KEY": named.key, "E2B_DOMAIN": named.settings["server.domain"],
                  "NODE_EXTRA_CA_CERTS": named.settings["server.tls_cert"]}
+    if job.area == "network":
+        running = LAB["service"]
+        where = {"E2B_API_KEY": running.key, "E2B_API_URL": running.url, "E2B_SANDBOX_URL": running.url}
     return service.CLEAN | where | {
         "PATH": os.environ.get("PATH", service.CLEAN["PATH"]),
         "OTHER_KEY": first.other_key, "LIMITED_URL": limited.url, "LIMITED_KEY": limited.key,
@@ -71,8 +77,9 @@ def run_job(job, services):
     """Its output and how it ended; a hung one is ended and says so."""
     started = time.monotonic()
     try:
-        done = subprocess.run(command_of(job), env=environment(job, services), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=AREA_SECONDS, check=False)
+        with LAB["net"].inside() if job.area == "network" else contextlib.nullcontext():
+            done = subprocess.run(command_of(job), env=environment(job, services), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=AREA_SECONDS, check=False)
         output, end = done.stdout, None
     except subprocess.TimeoutExpired as late:
         output, end = late.stdout or b"", f"not done within {AREA_SECONDS} s"
@@ -176,6 +183,25 @@ def wait_until_loaded(running):
     running.ask("DELETE", f"/sandboxes/{sandbox}")
 
 
+@contextlib.contextmanager
+def laboratory(jobs):
+    """A service whose sandboxes get every public address, as E2B's do, where all public addresses are the tests' own.
+    Gives the jobs that can be run."""
+    if not any(job.area == "network" for job in jobs):
+        yield jobs
+        return
+    if why := lab.cannot():
+        T.skip("the area network", why)
+        yield [job for job in jobs if job.area != "network"]
+        return
+    with lab.Lab() as net:
+        LAB.update(net=net, service=net.service(egress__internet="all"))
+        try:
+            yield jobs
+        finally:
+            T.equal(LAB["service"].stop(), 0, "the laboratory's service ends when asked")
+
+
 def run_all(jobs, services):
     """Starts the services, runs everything, looks whether they came through it well."""
     first, limited, named = services
@@ -190,7 +216,8 @@ def run_all(jobs, services):
     pid = first.server_pid()
     if any(job.kind.startswith("interpreter") for job in jobs):
         wait_until_loaded(first)
-    results = run_jobs(jobs, services)
+    with laboratory(jobs) as possible:
+        results = run_jobs(possible, services)
     T.ok(first.process.poll() is None, "the service still runs", first.log_tail())
     T.equal(first.server_pid(), pid, "the server was never started again")
     T.ok(service.wait_for(lambda: not first.ask("GET", "/v2/sandboxes")[1], 5), "no sandbox is left",

@@ -259,7 +259,7 @@ static void test_answer_too_long(void **state)
 
 static void test_answer_edns(void **state)
 {
-	struct dns_reply r = { .rcode = DNS_NXDOMAIN, .ede = DNS_EDE_BLOCKED };
+	struct dns_reply r = { .rcode = DNS_NXDOMAIN, .blocked = true };
 	size_t n;
 
 	(void)state;

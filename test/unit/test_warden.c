@@ -39,13 +39,15 @@ static size_t good(uint32_t type, size_t size)
 		memcpy(frame.as_SNAPSHOT.layer, "layer1", 6);
 	if (type == WARDEN_DROP_LAYER)
 		memcpy(frame.as_DROP_LAYER.layer, "layer1", 6);
-	else if (type != WARDEN_HELLO && type != WARDEN_REPLY)
+	else if (type != WARDEN_HELLO && type != WARDEN_REPLY && type != WARDEN_EGRESS)
 		memcpy(frame.as_KILL.id, "box1", 4);
 	if (type == WARDEN_CONTEXT) {
 		memcpy(frame.as_CONTEXT.context.name, "python", 6);
 		memcpy(frame.as_CONTEXT.context.language, "python", 6);
 		frame.as_CONTEXT.zygote = WARDEN_ZYGOTE_SCIENCE;
 	}
+	if (type == WARDEN_SOCKET)
+		frame.as_SOCKET.family = 4;
 	return frame.head.len;
 }
 
@@ -226,6 +228,31 @@ static size_t open_fds(void)
 	return n;
 }
 
+static void test_network(void **state)
+{
+	const size_t size = sizeof(struct warden_socket);
+	size_t n;
+
+	(void)state;
+	for (uint32_t family = 0; family < 20; family++) {
+		n = good(WARDEN_SOCKET, size);
+		frame.as_SOCKET.family = family;
+		assert_int_equal(warden_check(&frame, n, TO_WARDEN),
+				 family == 4 || family == 6 ? 0 : -EPROTO);
+	}
+	n = good(WARDEN_SOCKET, size);
+	frame.as_SOCKET.zero = 1;
+	assert_int_equal(warden_check(&frame, n, TO_WARDEN), -EPROTO);
+	n = good(WARDEN_EGRESS, sizeof(struct warden_egress));
+	frame.as_EGRESS.zero = 1;
+	assert_int_equal(warden_check(&frame, n, FROM_WARDEN), -EPROTO);
+	n = good(WARDEN_REPLY, sizeof(struct warden_reply));
+	frame.as_REPLY.flags = WARDEN_NET_CATCHES;
+	assert_int_equal(warden_check(&frame, n, FROM_WARDEN), 0);
+	frame.as_REPLY.flags = WARDEN_NET_CATCHES << 1;
+	assert_int_equal(warden_check(&frame, n, FROM_WARDEN), -EPROTO);
+}
+
 static void test_socket(void **state)
 {
 	struct warden_frame got;
@@ -249,12 +276,17 @@ static void test_socket(void **state)
 	assert_int_equal(warden_send(pair[0], WARDEN_KILL, &frame, pair[0]), 0);
 	assert_int_equal(warden_recv(pair[1], &got, TO_WARDEN, NULL), -EPROTO);
 
-	/* From it only with a REPLY and a BOX. */
+	/* From it only with a REPLY, a BOX and an EGRESS. */
 	good(WARDEN_BOX, sizeof(struct warden_box));
 	assert_int_equal(warden_send(pair[0], WARDEN_BOX, &frame, pair[0]), 0);
 	assert_int_equal(warden_recv(pair[1], &got, FROM_WARDEN, &fd), 1);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	(void)close(fd);
+	good(WARDEN_EGRESS, sizeof(struct warden_egress));
+	assert_int_equal(warden_send(pair[0], WARDEN_EGRESS, &frame, pair[0]), 0);
+	assert_int_equal(warden_recv(pair[1], &got, FROM_WARDEN, &fd), 1);
+	assert_true(fd >= 0);
 	(void)close(fd);
 	good(WARDEN_PAUSED, sizeof(struct warden_target));
 	assert_int_equal(warden_send(pair[0], WARDEN_PAUSED, &frame, pair[0]), 0);
@@ -276,7 +308,8 @@ int main(void)
 		cmocka_unit_test(test_every_message), cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_ids),           cmocka_unit_test(test_create),
 		cmocka_unit_test(test_context),       cmocka_unit_test(test_reply_text),
-		cmocka_unit_test(test_next_layer),    cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_next_layer),    cmocka_unit_test(test_network),
+		cmocka_unit_test(test_socket),
 	};
 
 	return cmocka_run_group_tests_name("warden", tests, NULL, NULL);

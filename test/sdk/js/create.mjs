@@ -112,10 +112,6 @@ async function refused(opts, word) {
   assert.ok(error.message.includes(word), `'${word}' is not named: ${error.message}`);
 }
 
-test('network.rules: refused by name', 'updateNetwork', async () => {
-  await refused({ network: { rules: { 'a.test': [{ transform: { headers: { x: 'y' } } }] } } }, 'rules');
-});
-
 test('volumeMounts: refused by name', 'volumes', async () => {
   await refused({ volumeMounts: { '/mnt': 'volume' } }, 'volumeMounts');
 });

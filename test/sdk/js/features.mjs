@@ -22,6 +22,7 @@ export const FEATURES = {
   onResume: { since: '2.51.0' },
   iam: { since: '2.45.0' },
   client: { since: '2.45.0', has: (sdk) => 'E2B' in sdk },
+  secrets: { since: '2.45.0', has: (sdk) => 'Secret' in sdk && 'create' in sdk.Secret },
   retries: { since: '2.51.0' },
   serviceBusy: { since: '2.51.0', has: (sdk) => 'ServiceBusyError' in sdk },
   uploadModes: { since: '2.30.5' }, // octet-stream and gzip

@@ -1,0 +1,624 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preview: requests for ports of a sandbox's own programs, in both directions and byte by byte. What answers in the box is
+port_server.py."""
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import threading
+import time
+
+import raw
+import service
+
+PORT = 3000
+SERVER = (pathlib.Path(__file__).resolve().parent / "port_server.py").read_bytes()
+BIG = 100 << 20
+SLOW = 20
+WEB = {"Accept": "text/html,application/xhtml+xml"}
+WORLD = {}  # the box that most tests share
+
+
+def start(box, port=PORT, address="127.0.0.1", program=SERVER, name="server.py"):
+    reply = box.ask("POST", f"/files?path=/home/user/{name}", program, {"Content-Type": "application/octet-stream"})
+    assert reply.status == 200, reply
+    _, err, end, _ = box.run(f"setsid python3 /home/user/{name} {port} {address} >/tmp/{port}.log 2>&1 </dev/null &")
+    assert end["exited"], err
+
+
+def shared(world):
+    if "box" not in WORLD or WORLD["service"] is not world.service:
+        WORLD.update(box=world.client.create(timeout=3600), service=world.service)
+        start(WORLD["box"])
+    return WORLD["box"]
+
+
+def host(box, port=PORT):
+    return f"{port}-{box.id}.localhost"
+
+
+def visit(world, box, path, method="GET", headers=None, body=None, port=PORT, **options):
+    """A request by the box's own name. These are not answers of ours, so they are not held against openapi.json."""
+    headers = {"Host": host(box, port)} | (headers or {})
+    with world.client.connect(SLOW) as connection:
+        try:
+            return connection.ask(method, path, headers, body, **options)
+        finally:
+            raw.SEEN[:] = [seen for seen in raw.SEEN if seen.headers is not headers and seen.headers.get("Host") != headers["Host"]]
+
+
+def raw_path(data, **more):
+    words = "".join(f"&{name}={value}" for name, value in more.items())
+    return "/raw?bytes=" + base64.urlsafe_b64encode(data).decode() + words
+
+
+def lines_of(reply):
+    assert reply.status == 200, reply
+    return reply.json()["lines"]
+
+
+def field(lines, name):
+    return [line.split(": ", 1)[1] for line in lines[1:] if line.lower().startswith(name.lower() + ":")]
+
+
+# --- who is asked ---------------------------------------------------------------------------------------------
+
+def test_by_name(world):
+    """by the box's name: the request arrives as it was sent"""
+    lines = lines_of(visit(world, shared(world), "/echo/%2e%2e//a;b?x=1&x=2&%zz={}|"))
+    assert lines[0] == "GET /echo/%2e%2e//a;b?x=1&x=2&%zz={}| HTTP/1.1", lines
+    assert field(lines, "Host") == [host(shared(world))], lines
+
+
+def test_by_headers(world):
+    """by headers at our own address: its answer cannot act there"""
+    box = shared(world)
+    answer = (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\nClear-Site-Data: \"*\"\r\n"
+              b"Service-Worker-Allowed: /\r\nStrict-Transport-Security: max-age=1\r\nAlt-Svc: h3\r\nCache-Control: max-age=9\r\n"
+              b"X-Kept: yes\r\n\r\nok")
+    with world.client.connect() as connection:
+        connection.send(f"GET {raw_path(answer)} HTTP/1.1\r\nHost: 127.0.0.1:{world.port}\r\nE2b-Sandbox-Id: {box.id}\r\n"
+                        f"E2b-Sandbox-Port: {PORT}\r\n\r\n".encode())
+        reply = connection.reply()
+    assert reply.status == 200 and reply.body == b"ok" and reply.headers["x-kept"] == "yes", reply
+    for name in ("set-cookie", "clear-site-data", "service-worker-allowed", "strict-transport-security", "alt-svc"):
+        assert name not in reply.headers, (name, reply)
+    assert reply.headers["content-security-policy"] == "sandbox", reply
+    assert reply.headers["x-content-type-options"] == "nosniff" and reply.headers["cache-control"] == "no-store", reply
+
+
+def test_own_origin(world):
+    """by the box's name its cookies are its own, and nothing of ours is added"""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=b\r\nCache-Control: max-age=9\r\nDate: never\r\n\r\nok"
+    reply = visit(world, shared(world), raw_path(answer))
+    assert reply.headers == {"set-cookie": "a=b", "cache-control": "max-age=9", "date": "never", "content-length": "2"}, reply
+
+
+def test_no_cors_of_ours(world):
+    """a preflight is the program's to answer, and no CORS headers of ours go out"""
+    reply = visit(world, shared(world), "/echo", "OPTIONS", {"Origin": "http://evil.test", "Access-Control-Request-Method": "PUT"})
+    assert lines_of(reply)[0].startswith("OPTIONS "), reply
+    for path, port in (("/echo", PORT), ("/", 3999)):
+        reply = visit(world, shared(world), path, headers={"Origin": "http://evil.test"}, port=port)
+        assert not [name for name in reply.headers if name.startswith("access-control")], reply
+
+
+def test_only_ipv6(world):
+    """a program that listens on ::1 alone"""
+    box = shared(world)
+    start(box, 3006, "::1")
+    assert lines_of(visit(world, box, "/echo", port=3006))[0] == "GET /echo HTTP/1.1"
+
+
+def test_methods(world):
+    """any method; HEAD has no body"""
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "BREW"):
+        assert lines_of(visit(world, shared(world), "/echo", method))[0].startswith(method + " "), method
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n"
+    reply = visit(world, shared(world), raw_path(answer), "HEAD")
+    assert reply.status == 200 and reply.headers["content-length"] == "12345" and reply.body == b"", reply
+
+
+# --- what goes in -----------------------------------------------------------------------------------------------
+
+def test_credentials_stay_out(world):
+    """keys and tokens of ours never reach a box"""
+    box = shared(world)
+    key = world.client.key
+    secret = {"X-API-KEY": key, "X-Access-Token": box.token or "x", "E2B-Traffic-Access-Token": "t" * 40,
+              "Authorization": f"Bearer {key}", "Proxy-Authorization": "Basic eDp5"}
+    text = "\n".join(lines_of(visit(world, box, "/echo", headers=secret)))
+    for name, value in secret.items():
+        assert name.lower() not in text.lower() and value not in text, (name, text)
+    own = {"Authorization": "Bearer of-the-application", "Cookie": "session=1"}
+    lines = lines_of(visit(world, box, "/echo", headers=own))
+    assert field(lines, "Authorization") == ["Bearer of-the-application"] and field(lines, "Cookie") == ["session=1"], lines
+
+
+def test_forwarded(world):
+    """who the client is, we say"""
+    lies = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "gopher", "X-Forwarded-Host": "evil.test",
+            "Forwarded": "for=6.6.6.6", "X-Real-IP": "6.6.6.6"}
+    lines = lines_of(visit(world, shared(world), "/echo", headers=lies))
+    assert field(lines, "X-Forwarded-For") == ["127.0.0.1"] and field(lines, "X-Forwarded-Proto") == ["http"], lines
+    assert field(lines, "X-Forwarded-Host") == [host(shared(world))], lines
+    assert not field(lines, "Forwarded") and not field(lines, "X-Real-IP"), lines
+
+
+def test_hop_by_hop(world):
+    """what is between neighbours stays between them"""
+    hops = {"Connection": "keep-alive, X-Private", "X-Private": "1", "Keep-Alive": "timeout=9", "TE": "trailers",
+            "Proxy-Connection": "close", "X-Public": "1"}
+    lines = lines_of(visit(world, shared(world), "/echo", headers=hops))
+    for name in ("Connection", "X-Private", "Keep-Alive", "TE", "Proxy-Connection"):
+        assert not field(lines, name), (name, lines)
+    assert field(lines, "X-Public") == ["1"], lines
+
+
+def test_mask(world):
+    """maskRequestHost"""
+    box = world.client.create(timeout=600, network={"maskRequestHost": "localhost:${PORT}"})
+    start(box)
+    lines = lines_of(visit(world, box, "/echo"))
+    assert field(lines, "Host") == [f"localhost:{PORT}"] and field(lines, "X-Forwarded-Host") == [host(box)], lines
+    for wrong in ("a b", "a\r\nX: y", "a/b", "", "${HOST}", "x" * 300):
+        reply = world.client.ask("POST", "/v2/sandboxes", {"templateID": "base", "network": {"maskRequestHost": wrong}})
+        assert reply.status == 400, (wrong, reply)
+
+
+def smuggle(world, box, head, body=b""):
+    with world.client.connect() as connection:
+        connection.send(head.replace("HOST", host(box)).encode("latin-1") + body)
+        try:
+            return connection.reply()
+        except raw.Closed:
+            return None
+
+
+def test_smuggling_in(world):
+    """a request that can be read in two ways is refused, and nothing of it arrives"""
+    box = shared(world)
+    rest = "GET /smuggled HTTP/1.1\r\nHost: HOST\r\n\r\n"
+    for head in ("POST /echo HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + rest,
+                 "POST /echo HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello" + rest,
+                 "POST /echo HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+                 "POST /echo HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+                 "POST /echo HTTP/1.0\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + rest,
+                 "GET /echo HTTP/1.1\r\nHost: HOST\r\nX: a\n" + rest,
+                 "GET /echo HTTP/1.1\r\nHost: HOST\r\n X: folded\r\n\r\n",
+                 "GET /echo HTTP/1.1\r\nHost: HOST\r\nHost: other\r\n\r\n",
+                 "GET /a b HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "GET /a\tb HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "GET /caf\xe9 HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "GET /a#b HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "GET http://HOST/ HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "CONNECT /echo HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "G(ET /echo HTTP/1.1\r\nHost: HOST\r\n\r\n",
+                 "OPTIONS * HTTP/1.1\r\nHost: HOST\r\n\r\n"):
+        reply = smuggle(world, box, head)
+        assert reply is None or 400 <= reply.status <= 501, (head, reply)
+    # What the chunks are called on the way in does not matter on the way on: one framing, ours.
+    reply = smuggle(world, box, "POST /echo HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    "5;a=b\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n")
+    assert reply and reply.json()["bytes"] == 5 and not field(lines_of(reply), "X-Trailer"), reply
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------
+
+def test_framing_out(world):
+    """bodies by length, by chunks, by the end; none with 204 and 304; 1xx passed over"""
+    box = shared(world)
+    for answer, status, body in (
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
+            (b"HTTP/1.1 201 Made\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nX-Trailer: 1\r\n\r\n", 201, b"hello"),
+            (b"HTTP/1.1 200 OK\r\n\r\nhello", 200, b"hello"),
+            (b"HTTP/1.0 200 OK\r\n\r\nhello", 200, b"hello"),
+            (b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, b""),
+            (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
+            (b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nContent-Length: 7\r\n\r\n", 304, b""),
+            (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx", 404, b"x"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Empty:\r\nX-Tab: a\tb\r\nX-Latin: caf\xe9\r\n\r\nok", 200, b"ok")):
+        reply = visit(world, box, raw_path(answer))
+        assert (reply.status, reply.body) == (status, body), (answer, reply)
+        assert "x-trailer" not in reply.headers, reply
+
+
+def test_smuggling_out(world):
+    """an answer that can be read in two ways is none: 502, and the reason"""
+    box = shared(world)
+    for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+                   b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                   b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+                   b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                   b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1e3\r\n\r\n",
+                   b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                   b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", b"HTTP/1.1 200 OK\r\nX: a\n\r\n\r\n",
+                   b"HTTP/1.1 200 OK\r\n X: folded\r\nContent-Length: 0\r\n\r\n",
+                   b"HTTP/1.1 200 OK\r\nX: a\r\n folded\r\nContent-Length: 0\r\n\r\n",
+                   b"HTTP/1.1 200 OK\r\nX\x00: a\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: a\x00b\r\n\r\n", b"HTTP/1.1 200 OK\r\nX y: a\r\n\r\n",
+                   b"HTTP/1.1 99 Low\r\n\r\n", b"HTTP/1.1 999 High\r\nContent-Length: 0\r\n\r\n", b"HTTP/2 200\r\n\r\n",
+                   b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+                   b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: " + b"a" * 40000 + b"\r\n\r\n",
+                   b"HTTP/1.1 100 Continue\r\n\r\n" * 50, b"", b"HTTP/1.1 200 O"):
+        reply = visit(world, box, raw_path(answer))
+        assert reply.status == 502 and reply.json()["code"] == 502 and reply.json()["detail"], (answer, reply)
+
+
+def test_second_answer(world):
+    """bytes behind an answer are not the next one's"""
+    box = shared(world)
+    double = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+    for _ in range(5):
+        assert visit(world, box, raw_path(double, keep=1)).body == b"ok"
+        assert lines_of(visit(world, box, "/echo"))[0] == "GET /echo HTTP/1.1"
+
+
+def test_kept_alive(world):
+    """connections to a program are used again, also by another client's request"""
+    box = shared(world)
+    seen = {visit(world, box, "/echo").json()["connection"] for _ in range(10)}
+    assert len(seen) < 10, seen
+    start(box, 3007, program=b"""
+import socket, sys
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:
+    while True:
+        peer, _ = server.accept()
+        while b"\\r\\n\\r\\n" not in peer.recv(65536):
+            pass
+        peer.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+        peer.close()
+""", name="closes.py")
+    time.sleep(0.3)
+    for _ in range(20):  # it says that it keeps the connection, and does not
+        assert visit(world, box, "/", port=3007).body == b"ok"
+
+
+# --- streams ------------------------------------------------------------------------------------------------------
+
+def test_events(world):
+    """server-sent events arrive when they happen"""
+    box = shared(world)
+    with world.client.connect() as connection:
+        connection.send(f"GET /events?events=4&pause=0.3 HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+        status, headers = connection.head()
+        assert status == 200 and headers["content-type"] == "text/event-stream", headers
+        started, times = time.monotonic(), []
+        while piece := connection.chunk():
+            times.append((time.monotonic() - started, piece))
+    assert [piece for _, piece in times] == [b"data: %d\n\n" % n for n in range(4)], times
+    assert times[0][0] < 0.25 and times[3][0] > 0.8, times
+
+
+def test_large(world):
+    """100 MB up, with a length and in chunks, and 100 MB down"""
+    box = shared(world)
+    data = os.urandom(1 << 20) * (BIG >> 20)
+    digest = hashlib.sha256(data).hexdigest()
+    for chunked in (False, True):
+        with world.client.connect(120) as connection:
+            head = f"PUT /echo HTTP/1.1\r\nHost: {host(box)}\r\n"
+            if chunked:
+                connection.send(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+                connection.send_chunks(data, 1 << 20)
+            else:
+                connection.send(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+            said = connection.reply().json()
+        assert (said["bytes"], said["sha256"]) == (BIG, digest), (chunked, said["bytes"])
+    reply = visit(world, box, f"/big?bytes={BIG}")
+    assert hashlib.sha256(reply.body).digest() == hashlib.sha256(bytes(range(256)) * (BIG >> 8)).digest(), len(reply.body)
+
+
+def test_early_answer(world):
+    """a program that answers before it was sent everything"""
+    box = shared(world)
+    with world.client.connect(60) as connection:
+        connection.send(f"PUT /early HTTP/1.1\r\nHost: {host(box)}\r\nContent-Length: {20 << 20}\r\n\r\n".encode())
+        connection.send_some(b"x" * (20 << 20))
+        reply = connection.reply()
+    assert reply.status == 413 and reply.body == b"enough", reply
+
+
+def test_slow_client(world):
+    """a client that takes its time gets everything, and others do not wait for it"""
+    box = shared(world)
+    with world.client.connect(60, receive_buffer=4096) as connection:
+        connection.send(f"GET /big?bytes={4 << 20} HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+        connection.head()
+        time.sleep(1)
+        assert lines_of(visit(world, box, "/echo"))
+        assert len(connection.take(4 << 20)) == 4 << 20
+
+
+def broken_off(connection):
+    """Whether the client can tell that something is missing."""
+    try:
+        connection.reply()
+    except (raw.Closed, ValueError):
+        return True
+    return False
+
+
+def test_half_answers(world):
+    """an answer that breaks off resets the client's connection"""
+    box = shared(world)
+    for how in ("length", "chunks"):
+        with world.client.connect() as connection:
+            connection.send(f"GET /half?by={how}&seconds=0.1 HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+            assert broken_off(connection), how
+
+
+def test_box_ends(world):
+    """the sandbox ends, or is paused, in the middle of an answer or of a WebSocket"""
+    for action in (lambda b: world.client.ask("DELETE", f"/sandboxes/{b.id}"), lambda b: world.client.ask("POST", f"/sandboxes/{b.id}/pause", {})):
+        box = world.client.create(timeout=600)
+        start(box)
+        assert visit(world, box, "/echo").status == 200
+        with world.client.connect() as length, world.client.connect() as end, world.client.connect() as pending:
+            length.send(f"GET /half?by=length&seconds=30 HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+            end.send(f"GET /half?by=end&seconds=30 HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+            pending.send(f"GET /hang?seconds=30 HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+            peer = websocket(world, box)
+            assert length.head()[0] == 200 and end.head()[0] == 200
+            assert action(box).status == 204
+            assert broken_off(length)
+            try:
+                assert pending.reply().status == 502
+            except raw.Closed:
+                pass
+            assert peer.ended()
+            peer.close()
+
+
+# --- WebSockets -----------------------------------------------------------------------------------------------------
+
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+ACCEPT = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+
+
+def websocket(world, box, early=b"", query="", connection="Upgrade"):
+    peer = world.client.connect(SLOW)
+    peer.send(f"GET /socket{query} HTTP/1.1\r\nHost: {host(box)}\r\nConnection: {connection}\r\nUpgrade: WebSocket\r\n"
+              f"Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode() + early)
+    status, headers = peer.head()
+    assert status == 101 and headers["sec-websocket-accept"] == ACCEPT, (status, headers)
+    assert headers["upgrade"].lower() == "websocket" and headers["connection"].lower() == "upgrade", headers
+    return peer
+
+
+def test_websocket(world):
+    """a WebSocket: bytes both ways, as they are, from the first to the last"""
+    box = shared(world)
+    with websocket(world, box, b"early", "?greeting=hi", "keep-alive, Upgrade") as peer:
+        assert peer.take(7) in (b"hiearly",), peer.buffer
+        data = os.urandom(8 << 20)
+        sender = threading.Thread(target=peer.socket.sendall, args=(data,))
+        sender.start()
+        assert peer.take(len(data)) == data
+        sender.join()
+        peer.send(b"BYE")
+        assert peer.take(3) == b"BYE" and peer.ended()
+
+
+def test_websocket_quiet(world):
+    """a WebSocket may be quiet for longer than a request may"""
+    box = shared(world)
+    with websocket(world, box) as peer:
+        time.sleep(12)
+        peer.send(b"still there")
+        assert peer.take(11) == b"still there"
+
+
+def test_websocket_refused(world):
+    """a program that wants no WebSocket says so; other protocols are not offered to it"""
+    box = shared(world)
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": KEY}
+    lines = lines_of(visit(world, box, "/echo", headers=upgrade))
+    assert field(lines, "Upgrade") == ["websocket"] and field(lines, "Connection") == ["Upgrade"], lines
+    for other in ("h2c", "TLS/1.0", "websocket, h2c"):
+        lines = lines_of(visit(world, box, "/echo", headers={"Connection": "Upgrade, HTTP2-Settings", "Upgrade": other, "HTTP2-Settings": "AA"}))
+        assert not field(lines, "Upgrade") and not field(lines, "HTTP2-Settings"), lines
+    h2c = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n"
+    reply = visit(world, box, raw_path(h2c), headers=upgrade)
+    assert reply.status == 502, reply
+    reply = world.client.ask("GET", "/health", headers={"Connection": "Upgrade", "Upgrade": "websocket"})
+    assert reply.status == 400, reply
+
+
+# --- what we say ourselves --------------------------------------------------------------------------------------
+
+def test_closed_port(world):
+    """nobody listens: 502 with the port, for people a page"""
+    box = shared(world)
+    reply = visit(world, box, "/", port=3999)
+    assert reply.status == 502 and reply.json() == {"sandboxId": box.id, "message": "The sandbox is running but port is not open",
+                                                    "port": 3999, "code": 502}, reply
+    reply = visit(world, box, "/<script>alert(1)</script>", headers=WEB, port=3999)
+    page = reply.body.decode()
+    assert reply.status == 502 and reply.headers["content-type"].startswith("text/html") and box.id in page, reply
+    assert "script" not in page and "default-src 'none'" in reply.headers["content-security-policy"], reply
+    reply = visit(world, box, "/", "POST", body=b"x" * 100000, port=3999)
+    assert reply.status == 502, reply
+
+
+def test_opening_port(world):
+    """a port that is only being opened is waited for, for a moment"""
+    box = shared(world)
+    box.run("setsid sh -c 'sleep 0.2; exec python3 /home/user/server.py 3008' >/dev/null 2>&1 </dev/null &")
+    assert lines_of(visit(world, box, "/echo", port=3008))
+
+
+def test_unknown(world):
+    """no such sandbox: 502"""
+    for name in ("i" + "0" * 19, "abc"):
+        reply = visit(world, type("Nobody", (), {"id": name}), "/")
+        assert reply.status == 502 and reply.json()["sandboxId"] == name and reply.json()["code"] == 502, reply
+        assert visit(world, type("Nobody", (), {"id": name}), "/", headers=WEB).headers["content-type"].startswith("text/html")
+
+
+def test_token(world):
+    """allowPublicTraffic: false: 403 without the token, and the token goes no further"""
+    box = world.client.create(timeout=600, network={"allowPublicTraffic": False})
+    start(box)
+    token = box.created["trafficAccessToken"]
+    for wrong in ({}, {"E2B-Traffic-Access-Token": token[:-1]}, {"E2B-Traffic-Access-Token": token + "x"}):
+        reply = visit(world, box, "/echo", headers=wrong)
+        assert reply.status == 403 and reply.json()["sandboxId"] == box.id and reply.json()["code"] == 403, reply
+    assert visit(world, box, "/", headers=WEB).headers["content-type"].startswith("text/html")
+    lines = lines_of(visit(world, box, "/echo", headers={"E2B-Traffic-Access-Token": token}))
+    assert token not in "\n".join(lines), lines
+
+
+def test_paused(world):
+    """paused: 502, unless traffic wakes it; then everything is as it was"""
+    box = world.client.create(timeout=600)
+    start(box)
+    assert visit(world, box, "/echo").status == 200
+    assert world.client.ask("POST", f"/sandboxes/{box.id}/pause", {}).status == 204
+    reply = visit(world, box, "/echo")
+    assert reply.status == 502 and reply.json()["reason"] == "paused", reply
+    box = world.client.create(timeout=600, autoPause=True, autoResume={"enabled": True})
+    start(box)
+    assert visit(world, box, "/echo").status == 200
+    assert world.client.ask("POST", f"/sandboxes/{box.id}/pause", {}).status == 204
+    assert lines_of(visit(world, box, "/echo"))
+    assert world.client.ask("GET", f"/sandboxes/{box.id}").json()["state"] == "running"
+
+
+def test_too_many(world):
+    """too many at once: 429, and the other sandbox does not notice"""
+    small = service.Service({"limits.connections_per_sandbox": 3}).start()
+    try:
+        client = raw.Client(small.port, small.key)
+        box, other = client.create(timeout=600), client.create(timeout=600)
+        here = type("Here", (), {"client": client})
+        for each in (box, other):
+            start(each)
+            assert visit(here, each, "/echo").status == 200
+        held = [client.connect() for _ in range(3)]
+        for connection in held:
+            connection.send(f"GET /hang?seconds=20 HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+        full = service.wait_for(lambda: visit(here, box, "/echo").status == 429, 5)
+        assert full, visit(here, box, "/echo")
+        reply = visit(here, box, "/echo")
+        assert reply.headers["retry-after"] == "1" and reply.json()["code"] == 429, reply
+        assert visit(here, other, "/echo").status == 200
+        for connection in held:
+            connection.close()
+        assert service.wait_for(lambda: visit(here, box, "/echo").status == 200, 5)
+    finally:
+        small.stop()
+
+
+def test_not_rated(world):
+    """a page with hundreds of parts is not throttled, while our own planes are"""
+    slow = service.Service({"limits.requests_per_second": 1}).start()
+    try:
+        client = raw.Client(slow.port, slow.key)
+        box = client.create(timeout=600)
+        start(box)
+        here = type("Here", (), {"client": client})
+        statuses = [visit(here, box, "/echo").status for _ in range(60)]
+        assert set(statuses) == {200}, statuses
+        assert 429 in [client.ask("GET", "/v2/sandboxes").status for _ in range(30)]
+    finally:
+        slow.stop()
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+def certificate(directory, domain="sbx.test"):
+    done = subprocess.run([service.GLOVEBOX, "cert", domain, "--out", directory], env=service.CLEAN, capture_output=True, text=True,
+                          timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_https_ports(world):
+    """httpsPorts: TLS to a program whose certificate nobody knows"""
+    box = world.client.create(timeout=600, network={"httpsPorts": [3443]})
+    certificate(f"{world.service.state}/inner", "inside.test")
+    for name in ("cert", "key"):
+        data = pathlib.Path(f"{world.service.state}/inner/{name}.pem").read_bytes()
+        assert box.ask("POST", f"/files?path=/home/user/{name}.pem", data, {"Content-Type": "application/octet-stream"}).status == 200
+    program = SERVER.replace(b"    peer = Peer(sock)\n", b"    import ssl\n    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n"
+                             b"    context.load_cert_chain('/home/user/cert.pem', '/home/user/key.pem')\n"
+                             b"    sock = context.wrap_socket(sock, server_side=True)\n    peer = Peer(sock)\n")
+    assert program != SERVER
+    start(box, 3443, program=program)
+    start(box)
+    assert lines_of(visit(world, box, "/echo", port=3443))[0] == "GET /echo HTTP/1.1"
+    assert len(visit(world, box, f"/big?bytes={8 << 20}", port=3443).body) == 8 << 20
+    reply = visit(world, box, "/echo", "POST", body=b"x" * (4 << 20), port=3443)
+    assert reply.json()["bytes"] == 4 << 20, reply
+    assert lines_of(visit(world, box, "/echo"))  # the other port stays plain
+    other = world.client.create(timeout=600, network={"httpsPorts": [PORT]})
+    start(other)
+    reply = visit(world, other, "/echo")
+    assert reply.status == 502, reply
+    for port in (49983, 49999):
+        assert world.client.ask("POST", "/v2/sandboxes", {"templateID": "base", "network": {"httpsPorts": [port]}}).status == 400
+
+
+def test_tls(world):
+    """glovebox cert: https://PORT-ID.DOMAIN with curl, and a WebSocket over TLS"""
+    directory = f"{world.service.state}/tls"
+    said = certificate(directory)
+    assert "--tls-cert" in said and "NODE_EXTRA_CA_CERTS" in said, said
+    assert oct(os.stat(f"{directory}/key.pem").st_mode & 0o777) == "0o600"
+    again = subprocess.run([service.GLOVEBOX, "cert", "sbx.test", "--out", directory], env=service.CLEAN, capture_output=True, text=True,
+                           timeout=30, check=False)
+    assert again.returncode == 1 and "there already" in again.stderr, again
+    port = service.free_port()
+    running = service.Service({"server.tls_cert": f"{directory}/cert.pem", "server.tls_key": f"{directory}/key.pem",
+                               "server.domain": f"sbx.test:{port}"}, port=port, ca=f"{directory}/ca.pem").start()
+    try:
+        over_tls(running, f"{directory}/ca.pem")
+    finally:
+        running.stop()
+
+
+def curl(ca, port, url, *more):
+    return subprocess.run(["curl", "-sS", "-m", "20", "--cacert", ca, "--connect-to", f"::127.0.0.1:{port}", url, *more],
+                          capture_output=True, text=True, timeout=30, check=False)
+
+
+def over_tls(running, ca):
+    status, created, _ = running.ask("POST", "/v2/sandboxes", {"templateID": "base", "timeout": 600}, {"Host": "api.sbx.test"})
+    assert status == 201, created
+    name, token = created["sandboxID"], {"X-Access-Token": created.get("envdAccessToken") or ""}
+    envd = {"Host": f"49983-{name}.sbx.test"} | token
+    assert running.ask("POST", "/files?path=/home/user/server.py", SERVER, envd | {"Content-Type": "application/octet-stream"})[0] == 200
+    message = raw.envelope(json.dumps({"process": {"cmd": "/bin/sh", "args": [
+        "-c", f"setsid python3 /home/user/server.py {PORT} >/dev/null 2>&1 </dev/null &"]}, "stdin": False}).encode())
+    assert running.ask("POST", "/process.Process/Start", message, envd | {"Content-Type": "application/connect+json"})[0] == 200
+    base = f"https://{PORT}-{name}.sbx.test:{running.port}"
+    done = curl(ca, running.port, f"{base}/echo", "--retry", "3", "--retry-all-errors")
+    lines = json.loads(done.stdout)["lines"]
+    assert field(lines, "X-Forwarded-Proto") == ["https"], done
+    done = curl(ca, running.port, f"{base}/big?bytes={8 << 20}", "-o", "/dev/null", "-w", "%{size_download}")
+    assert done.stdout == str(8 << 20), done
+    assert curl("/etc/ssl/certs/ca-certificates.crt", running.port, f"{base}/echo").returncode != 0
+    socket_over_tls(running, ca, f"{PORT}-{name}.sbx.test")
+
+
+def socket_over_tls(running, ca, name):
+    import ssl  # pylint: disable=import-outside-toplevel
+    context = ssl.create_default_context(cafile=ca)
+    with socket.create_connection(("127.0.0.1", running.port), 20) as plain, context.wrap_socket(plain, server_hostname=name) as peer:
+        peer.sendall(f"GET /socket?greeting=hi HTTP/1.1\r\nHost: {name}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                     f"Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+        got = b""
+        while b"\r\n\r\nhi" not in got:
+            got += peer.recv(4096)
+        for size in (1, 1000, 16384, 40000, 64 << 10):
+            data = os.urandom(size)
+            peer.sendall(data)
+            back = b""
+            while len(back) < size:
+                back += peer.recv(1 << 16)
+            assert back == data, (size, len(back))
+        peer.sendall(b"BYE")
+        assert peer.recv(10) == b"BYE" and peer.recv(10) == b""

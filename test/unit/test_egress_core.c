@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* egress without sockets: timers, policies as they come and go, the cache of names. What they call is here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "egress/core.h"
+
+static struct egress g;
+static struct net box;
+
+/* --- instead of the other files -------------------------------------------------------------------------------- */
+
+static size_t n_rechecks, n_started, n_events, n_ended;
+static struct lookup *started;
+static struct net_address own_address;
+static struct egress_event last_event;
+static int event_result;
+
+size_t conn_recheck(struct egress *e, struct net *n)
+{
+	(void)e;
+	(void)n;
+	n_rechecks++;
+	return 3;
+}
+
+bool own_has(struct egress *e, const struct net_address *a)
+{
+	(void)e;
+	return address_equal(a, &own_address);
+}
+
+void nets_each(struct egress *e, void (*f)(struct egress *g, struct net *n))
+{
+	f(e, &box);
+}
+
+void talk_log(const char *fmt, ...)
+{
+	(void)fmt;
+}
+
+int talk_event(struct egress *e, const struct egress_event *event)
+{
+	(void)e;
+	n_events++;
+	last_event = *event;
+	return event_result;
+}
+
+void lookup_start(struct egress *e, struct lookup *l)
+{
+	(void)e;
+	n_started++;
+	started = l;
+	l->waiting = 1;
+	l->n_addresses = 0;
+	l->reason = POLICY_NO_ADDRESS;
+}
+
+int lookup_open(struct egress *e, const char *servers, struct fail *fail)
+{
+	(void)e;
+	(void)servers;
+	(void)fail;
+	return 0;
+}
+
+/* --- helpers ------------------------------------------------------------------------------------------------- */
+
+static struct net_address address(const char *text)
+{
+	struct net_address a;
+
+	assert_int_equal(address_parse(text, strlen(text), &a), 0);
+	return a;
+}
+
+static void rule(const char *text, uint8_t flags)
+{
+	struct egress_rule r = { 0 };
+	struct fail fail;
+
+	assert_int_equal(rule_parse(text, strlen(text), &r.rule, &fail), 0);
+	r.rule.flags = flags;
+	apply_rule(&box, &r);
+}
+
+static void begin(bool base_allow)
+{
+	apply_begin(&box, &(struct egress_policy){ .base_allow = base_allow });
+}
+
+static void use(const char *set)
+{
+	struct egress_use u = { 0 };
+
+	memcpy(u.set, set, strlen(set));
+	apply_use(&box, &u);
+}
+
+static int commit(void)
+{
+	uint32_t cut;
+
+	return apply_commit(&g, &box, &cut);
+}
+
+static int operator_says(const char *text)
+{
+	int fd = memfd_create("sets", MFD_CLOEXEC), r;
+	struct fail fail;
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	r = apply_operator(&g, fd, &fail); /* its position is at the end */
+	fd_close(fd);
+	return r;
+}
+
+static enum policy_reason check(const char *text, uint16_t port)
+{
+	struct net_address a = address(text);
+
+	return net_check_address(&g, &box, &a, port, false);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	g = (struct egress){ 0 };
+	box = (struct net){ .id = "box" };
+	own_address = (struct net_address){ { 0 } };
+	n_rechecks = n_started = n_events = n_ended = 0;
+	event_result = 0;
+	return loop_open(&g);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	apply_done(&box);
+	told_done(&box);
+	sets_done(&g.sets);
+	loop_close(&g);
+	return 0;
+}
+
+/* --- policies -------------------------------------------------------------------------------------------------- */
+
+static void test_no_policy(void **state)
+{
+	(void)state;
+	assert_int_equal(check("192.0.2.1", 443), POLICY_NO_POLICY);
+	assert_int_equal(commit(), EINVAL); /* nothing was begun */
+	begin(true);
+	assert_int_equal(check("8.8.8.8", 443), POLICY_NO_POLICY); /* not before it is committed */
+	assert_int_equal(commit(), 0);
+	assert_int_equal(check("8.8.8.8", 443), POLICY_ALLOWED);
+	assert_int_equal(n_rechecks, 1);
+}
+
+/* NW-15: what cannot be used changes nothing. */
+static void test_old_stays(void **state)
+{
+	(void)state;
+	begin(false);
+	rule("8.8.8.0/24", 0);
+	assert_int_equal(commit(), 0);
+	begin(true);
+	use("nosuch");
+	assert_int_equal(commit(), ESRCH);
+	assert_int_equal(check("8.8.8.8", 1), POLICY_ALLOWED);
+	assert_int_equal(check("9.9.9.9", 1), POLICY_ADDRESS);
+	begin(true);
+	for (size_t i = 0; i <= POLICY_RULES_MAX; i++)
+		rule("9.9.9.9", 0);
+	assert_int_equal(commit(), E2BIG);
+	begin(true);
+	for (size_t i = 0; i <= POLICY_USES_MAX; i++)
+		use("a");
+	assert_int_equal(commit(), E2BIG);
+	assert_int_equal(check("9.9.9.9", 1), POLICY_ADDRESS);
+	assert_int_equal(n_rechecks, 1);
+	assert_int_equal(commit(), EINVAL); /* a draft is tried once */
+	begin(false);                       /* an empty one denies */
+	assert_int_equal(commit(), 0);
+	assert_int_equal(check("8.8.8.8", 1), POLICY_ADDRESS);
+}
+
+static void test_operator(void **state)
+{
+	(void)state;
+	assert_int_equal(operator_says("deny 8.8.4.0/24\nprivate 10.1.0.0/16\n[a]\n10.1.0.0/16\n"),
+			 0);
+	begin(true);
+	rule("8.8.4.4", 0);
+	rule("10.2.0.0/16", 0);
+	use("a");
+	assert_int_equal(commit(), 0);
+	assert_int_equal(check("8.8.4.4", 1), POLICY_OPERATOR);
+	assert_int_equal(check("10.1.0.1", 1), POLICY_ALLOWED);
+	assert_int_equal(check("10.2.0.1", 1), POLICY_PRIVATE);
+	/* It changes under boxes that hold a policy. */
+	assert_int_equal(operator_says("deny 9.9.9.9\n[a]\n"), 0);
+	assert_int_equal(n_rechecks, 2);
+	assert_int_equal(check("8.8.4.4", 1), POLICY_ALLOWED);
+	assert_int_equal(check("9.9.9.9", 1), POLICY_OPERATOR);
+	assert_int_equal(check("10.1.0.1", 1), POLICY_PRIVATE);
+	/* What cannot be read changes nothing. */
+	assert_true(operator_says("this is no rule\n") < 0);
+	assert_int_equal(check("9.9.9.9", 1), POLICY_OPERATOR);
+	/* A set that is gone might have denied something. */
+	assert_int_equal(operator_says("[b]\n"), 0);
+	assert_int_equal(check("8.8.8.8", 1), POLICY_NO_POLICY);
+	assert_int_equal(operator_says("[a]\n"), 0);
+	assert_int_equal(check("8.8.8.8", 1), POLICY_ALLOWED);
+}
+
+/* The machine's own addresses, in whatever form. */
+static void test_own_addresses(void **state)
+{
+	(void)state;
+	own_address = address("8.8.8.8");
+	begin(true);
+	rule("8.8.8.8", 0);
+	assert_int_equal(commit(), 0);
+	assert_int_equal(check("8.8.8.8", 1), POLICY_PRIVATE);
+	assert_int_equal(check("64:ff9b::808:808", 1), POLICY_PRIVATE);
+	assert_int_equal(check("8.8.8.9", 1), POLICY_ALLOWED);
+	assert_int_equal(operator_says("private 8.8.8.8\n"), 0);
+	assert_int_equal(check("8.8.8.8", 1), POLICY_ALLOWED);
+}
+
+static void count_header(const struct net_header *h, void *arg)
+{
+	unsigned *n = arg;
+
+	assert_string_equal(h->value, "secret");
+	*n += 1;
+}
+
+static unsigned headers_for(const char *host)
+{
+	unsigned n = 0;
+
+	net_headers_for(&box, host, count_header, &n);
+	return n;
+}
+
+static void test_headers(void **state)
+{
+	static struct egress_header h = { .name = "X", .value = "secret" };
+
+	(void)state;
+	begin(false);
+	memcpy(h.host, ".example.com", 13);
+	apply_header(&box, &h);
+	memcpy(h.host, "a.example.com", 14);
+	apply_header(&box, &h);
+	assert_int_equal(headers_for("a.example.com"), 0); /* not yet */
+	assert_int_equal(commit(), 0);
+	assert_int_equal(headers_for("a.example.com"), 2);
+	assert_int_equal(headers_for("b.example.com"), 1);
+	assert_int_equal(headers_for("example.com"), 0);
+	assert_int_equal(headers_for("evilexample.com"), 0);
+	begin(false);
+	for (size_t i = 0; i <= EGRESS_HEADERS_MAX; i++)
+		apply_header(&box, &h);
+	assert_int_equal(commit(), E2BIG);
+	assert_int_equal(headers_for("b.example.com"), 1);
+	begin(false);
+	assert_int_equal(commit(), 0);
+	assert_int_equal(headers_for("b.example.com"), 0);
+}
+
+/* --- names ----------------------------------------------------------------------------------------------------- */
+
+static void ended(struct egress *e, struct resolve *q)
+{
+	(void)e;
+	(void)q;
+	n_ended++;
+}
+
+static void allow_example(void)
+{
+	begin(false);
+	rule("*.example.com", 0);
+	assert_int_equal(commit(), 0);
+}
+
+static void arrive(struct lookup *l, const char *text)
+{
+	l->addresses[0] = text ? address(text) : (struct net_address){ { 0 } };
+	l->n_addresses = text ? 1 : 0;
+	l->reason = text ? POLICY_ALLOWED : POLICY_RESOLVE;
+	l->ttl_s = 60;
+	l->waiting = 0;
+	lookup_ended(&g, l);
+}
+
+static void ask(struct resolve *q, const char *name, uint16_t port)
+{
+	resolve_start(&g, &box, name, port, q, ended);
+}
+
+/* NW-16: a name that no rule names is never looked up. */
+static void test_not_asked(void **state)
+{
+	struct resolve q;
+
+	(void)state;
+	ask(&q, "a.example.com", 443);
+	assert_int_equal(q.reason, POLICY_NO_POLICY);
+	allow_example();
+	ask(&q, "example.org", 443);
+	assert_int_equal(q.reason, POLICY_NOT_ALLOWED);
+	ask(&q, "a.example.com", 22);
+	assert_int_equal(q.reason, POLICY_PORT_NOT_ALLOWED);
+	begin(true);
+	assert_int_equal(commit(), 0);
+	ask(&q, "localhost", 443); /* NW-04 */
+	assert_int_equal(q.reason, POLICY_PRIVATE);
+	ask(&q, "a.localhost", 443);
+	assert_int_equal(q.reason, POLICY_PRIVATE);
+	assert_int_equal(n_started, 0);
+	assert_int_equal(n_ended, 5);
+}
+
+static void test_cache(void **state)
+{
+	struct resolve a, b, c;
+
+	(void)state;
+	allow_example();
+	ask(&a, "c1.example.com", 443);
+	ask(&b, "c1.example.com", 443);
+	ask(&c, "c1.example.com", 443);
+	assert_int_equal(n_started, 1); /* one lookup for all */
+	resolve_cancel(&g, &b);
+	resolve_cancel(&g, &b);
+	arrive(started, "8.8.8.8");
+	assert_int_equal(n_ended, 2);
+	assert_int_equal(a.reason, POLICY_ALLOWED);
+	assert_true(a.by_name);
+	assert_int_equal(c.n_addresses, 1);
+	ask(&b, "c1.example.com", 80); /* from the cache */
+	assert_int_equal(b.reason, POLICY_ALLOWED);
+	assert_in_range(b.ttl_s, 1, 60);
+	assert_int_equal(n_started, 1);
+	started->until_us = 1; /* its time is over */
+	ask(&b, "c1.example.com", 80);
+	assert_int_equal(n_started, 2);
+	arrive(started, NULL);
+	assert_int_equal(b.reason, POLICY_RESOLVE);
+	assert_int_equal(b.n_addresses, 0);
+	ask(&b, "c1.example.com", 80); /* failures are believed for a moment */
+	assert_int_equal(n_started, 2);
+	assert_int_equal(b.reason, POLICY_RESOLVE);
+}
+
+/* What was allowed when it was asked is not, when the answer comes. */
+static void test_change_under_way(void **state)
+{
+	struct resolve q;
+
+	(void)state;
+	allow_example();
+	ask(&q, "u1.example.com", 443);
+	begin(false);
+	assert_int_equal(commit(), 0);
+	arrive(started, "8.8.8.8");
+	assert_int_equal(q.reason, POLICY_NOT_ALLOWED);
+	assert_int_equal(q.n_addresses, 0);
+}
+
+static void test_private_answer(void **state)
+{
+	struct resolve q;
+
+	(void)state;
+	allow_example();
+	ask(&q, "p1.example.com", 443);
+	arrive(started, "127.0.0.1");
+	assert_int_equal(q.reason, POLICY_PRIVATE);
+	ask(&q, "p2.example.com", 443);
+	started->n_addresses = 1; /* NW-08: one good, one bad */
+	started->addresses[1] = address("10.0.0.1");
+	started->addresses[0] = address("8.8.8.8");
+	started->n_addresses = 2;
+	started->reason = POLICY_ALLOWED;
+	started->waiting = 0;
+	lookup_ended(&g, started);
+	assert_int_equal(q.reason, POLICY_PRIVATE);
+	assert_int_equal(q.n_addresses, 0);
+}
+
+/* NW-17 */
+static void test_budget(void **state)
+{
+	char name[POLICY_NAME_SIZE];
+	struct resolve q;
+
+	(void)state;
+	allow_example();
+	box.limits.lookups = 10;
+	for (unsigned i = 0; i < 20; i++) {
+		(void)snprintf(name, sizeof(name), "b%u.example.com", i);
+		ask(&q, name, 443);
+		if (i < 10)
+			arrive(started, "8.8.8.8");
+		assert_int_equal(q.reason, i < 10 ? POLICY_ALLOWED : POLICY_LOOKUPS);
+	}
+	ask(&q, "b3.example.com", 443); /* what is known costs nothing */
+	assert_int_equal(q.reason, POLICY_ALLOWED);
+	box.minute_us -= 61 * 1000000ull;
+	ask(&q, "b15.example.com", 443);
+	arrive(started, "8.8.8.8");
+	assert_int_equal(q.reason, POLICY_ALLOWED);
+}
+
+/* However many names there are, the memory for them is bounded; those under way are not thrown away. */
+static void test_full_cache(void **state)
+{
+	static struct resolve q[5000];
+	char name[POLICY_NAME_SIZE];
+	size_t busy = 0;
+	struct lookup *first;
+
+	(void)state;
+	allow_example();
+	ask(&q[0], "first.example.com", 443);
+	first = started;
+	for (size_t i = 1; i < ARRAY_SIZE(q); i++) {
+		(void)snprintf(name, sizeof(name), "f%zu.example.com", i);
+		ask(&q[i], name, 443);
+		busy += q[i].reason == POLICY_BUSY;
+	}
+	assert_in_range(busy, ARRAY_SIZE(q) - 4096, ARRAY_SIZE(q) - 4000);
+	arrive(first, "8.8.8.8");
+	assert_int_equal(q[0].reason, POLICY_ALLOWED);
+	ask(&q[0], "late.example.com", 443); /* has the place of the first */
+	assert_int_equal(q[0].reason, 0);
+	resolve_cancel(&g, &q[0]);
+	for (size_t i = 1; i < ARRAY_SIZE(q); i++)
+		resolve_cancel(&g, &q[i]);
+}
+
+static void test_told(void **state)
+{
+	struct net_address a = address("8.8.8.8"), b = address("9.9.9.9");
+	char name[POLICY_NAME_SIZE];
+
+	(void)state;
+	begin(false);
+	rule("git.example.com:22", 0);
+	rule("*.example.com:443", 0);
+	assert_int_equal(commit(), 0);
+	assert_false(resolve_told(&g, &box, &a, 22, name));
+	told_add(&box, "git.example.com", &a, 1);
+	told_add(&box, "www.example.com", &a, 1);
+	assert_true(resolve_told(&g, &box, &a, 22, name));
+	assert_string_equal(name, "git.example.com");
+	assert_true(name_ok(name)); /* NULs behind */
+	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_false(resolve_told(&g, &box, &a, 25, name));
+	assert_false(resolve_told(&g, &box, &b, 22, name));
+	for (unsigned i = 0; i < 2000; i++) {
+		b.bytes[14] = (uint8_t)(i >> 8);
+		b.bytes[15] = (uint8_t)i;
+		told_add(&box, "www.example.com", &b, 1);
+	}
+	assert_false(resolve_told(&g, &box, &a, 22, name)); /* the oldest are forgotten */
+	assert_true(resolve_told(&g, &box, &b, 443, name));
+	begin(false);
+	assert_int_equal(commit(), 0);
+	assert_false(resolve_told(&g, &box, &b, 443, name)); /* not allowed any more */
+}
+
+/* --- the log ----------------------------------------------------------------------------------------------------- */
+
+static void test_report(void **state)
+{
+	struct egress_event e = { .how = EGRESS_HOW_DNS, .reason = POLICY_ALLOWED };
+
+	(void)state;
+	assert_int_equal(report(&g, &box, &e), 1);
+	assert_string_equal(last_event.id, "box");
+	assert_true(last_event.at_ms > 0);
+	assert_int_equal(report(&g, &box, &e), 1); /* has its number already */
+	e.number = 0;
+	event_result = -EAGAIN;
+	assert_int_equal(report(&g, &box, &e), 2);
+	e.number = 0;
+	event_result = 0;
+	assert_int_equal(report(&g, &box, &e), 3);
+	assert_int_equal(last_event.missed, 1);
+	for (unsigned i = 0; i < 10000; i++)
+		(void)report(&g, &box, &e);
+	assert_in_range(n_events, 1990, 5000); /* of one box */
+	assert_true(box.missed > 4000);
+}
+
+/* --- the loop ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t last_due;
+static size_t n_due;
+
+static void due(struct egress *e, struct timer *t)
+{
+	assert_true(t->at_us >= last_due);
+	assert_int_equal(t->place, 0);
+	last_due = t->at_us;
+	if (++n_due == 500)
+		loop_stop(e, 7);
+}
+
+static void test_timers(void **state)
+{
+	static struct timer t[1000];
+	uint64_t now = clock_boot_us();
+	unsigned seed = 1;
+
+	(void)state;
+	last_due = n_due = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
+		t[i] = (struct timer){ .due = due };
+		timer_set(&g, &t[i], now + (unsigned)rand_r(&seed) % 20000);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(t); i += 2) /* moved, some of them twice */
+		timer_set(&g, &t[i], now + (unsigned)rand_r(&seed) % 20000);
+	for (size_t i = 0; i < ARRAY_SIZE(t); i += 2)
+		timer_clear(&g, &t[i]);
+	timer_clear(&g, &t[0]);
+	assert_int_equal(loop_run(&g), 7);
+	assert_int_equal(n_due, 500);
+}
+
+static struct watch watches[4];
+static int pipes[4][2];
+
+/* Whoever is called first removes all the others: they must not be called, although their events are there. */
+static void ready(struct egress *e, struct watch *self, uint32_t events)
+{
+	assert_true(events & EPOLLIN);
+	for (size_t i = 0; i < ARRAY_SIZE(watches); i++)
+		watch_remove(e, &watches[i]);
+	assert_int_equal(self->fd, -EBADF);
+	memset(watches, 0xff, sizeof(watches)); /* as if it were freed */
+	n_due++;
+}
+
+static void stop(struct egress *e, struct timer *t)
+{
+	(void)t;
+	loop_stop(e, 0);
+}
+
+static void test_watches(void **state)
+{
+	struct timer end = { .due = stop };
+
+	(void)state;
+	n_due = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(watches); i++) {
+		assert_int_equal(pipe2(pipes[i], O_CLOEXEC | O_NONBLOCK), 0);
+		assert_int_equal(watch_add(&g, &watches[i], pipes[i][0], EPOLLIN, ready), 0);
+		assert_int_equal(write(pipes[i][1], "x", 1), 1);
+	}
+	timer_set(&g, &end, clock_boot_us() + 20000);
+	assert_int_equal(loop_run(&g), 0);
+	assert_int_equal(n_due, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(watches); i++) {
+		fd_close(pipes[i][0]);
+		fd_close(pipes[i][1]);
+	}
+}
+
+static int open_cache(void **state)
+{
+	struct fail fail;
+
+	(void)state;
+	return resolve_open(&g, "", &fail);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_no_policy),      TEST(test_old_stays),
+		TEST(test_operator),       TEST(test_own_addresses),
+		TEST(test_headers),        TEST(test_not_asked),
+		TEST(test_cache),          TEST(test_change_under_way),
+		TEST(test_private_answer), TEST(test_budget),
+		TEST(test_told),           TEST(test_report),
+		TEST(test_timers),         TEST(test_watches),
+		TEST(test_full_cache),
+	};
+
+	return cmocka_run_group_tests(tests, open_cache, NULL);
+}
