@@ -164,8 +164,10 @@ void doctor_check_nftables(const struct doctor *d, struct doctor_result *r)
 	doctor_detail(r, "A box with network reaches it through the proxy variables only. Nothing "
 			 "gets out that is not allowed, either way.");
 	doctor_cost(r, "programs in boxes that know of no proxy have no network");
-	doctor_remedy(r, "sudo modprobe -a nf_tables nft_redir nft_ct (modules in Debian's and "
-			 "Ubuntu's kernels)");
+	doctor_remedy(
+		r,
+		"sudo modprobe -a nf_tables nft_tproxy nft_redir nft_connlimit nft_ct (modules in Debian's and "
+		"Ubuntu's kernels)");
 }
 
 void doctor_check_egress(const struct doctor *d, struct doctor_result *r)

@@ -196,25 +196,6 @@ int cli_hold_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int choose_where(const struct run_request *q, bool *ret_service, struct fail *fail)
-{
-	struct fail why = { 0 };
-	bool asked = q->where == RUN_WHERE_SERVICE;
-
-	*ret_service = false;
-	if (q->where == RUN_WHERE_LOCAL || (!asked && geteuid() == 0))
-		return 0;
-	if (run_service_possible(q, &why) == 0) {
-		*ret_service = true;
-		return 0;
-	}
-	if (asked) {
-		*fail = why;
-		return -EINVAL;
-	}
-	return 0;
-}
-
 int cli_run(int argc, char **argv)
 {
 	_cleanup_(run_request_done) struct run_request q = RUN_REQUEST_INIT;
@@ -224,13 +205,10 @@ int cli_run(int argc, char **argv)
 	};
 	struct out_dir out = { 0 };
 	struct fail fail = { 0 };
-	bool use_service = false;
 	int e = run_args_read(argc, argv, &q, &fail);
 
 	if (e == RUN_ARGS_HELP)
 		return fputs(help, stdout) < 0 ? CLI_FAILURE : CLI_OK;
-	if (e == 0)
-		e = choose_where(&q, &use_service, &fail);
 	if (e == 0)
 		e = template_check(q.template_name, &fail);
 	if (e == 0 && q.out_dir)
@@ -242,7 +220,7 @@ int cli_run(int argc, char **argv)
 		      "glovebox: warning: a test build whose protections can be switched off\n");
 #endif
 	q.signal_fd = cli_hold_signals();
-	e = use_service ? run_in_service(&q, &r) : run_in_box(&q, &r);
+	e = q.in_service ? run_in_service(&q, &r) : run_in_box(&q, &r);
 	if (e < 0 && out.made)
 		(void)rmdir(out.path);
 	if (run_net_save(&q, &r, &fail) < 0)

@@ -42,7 +42,8 @@ struct run_request {
 	struct run_limits given; /* what was asked for, 0 where nothing was */
 	char **given_env;        /* likewise; the strings are the caller's */
 	struct run_net_wish net;
-	int where; /* enum run_where */
+	int where;       /* enum run_where */
+	bool in_service; /* what came of it */
 	bool json;
 	bool raw; /* do not defuse control characters on a terminal */
 	int verbose;

@@ -356,7 +356,12 @@ int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *f
 	if (r == 0)
 		r = keep_given(&a, ret);
 	if (r == 0)
-		r = run_net_wish_check(&ret->net, ret->where != RUN_WHERE_SERVICE, fail);
+		r = run_net_wish_check(&ret->net, fail);
+	if (r == 0)
+		r = run_service_choose(ret, &ret->in_service, fail);
+	/* Settings, rule sets and certificates of a service are its own. */
+	if (r == 0 && !ret->in_service)
+		r = run_net_settings(&ret->net, fail);
 	if (r == 0)
 		r = run_env(&ret->run.limits, (const char *const *)language_vars,
 			    network_variables(ret), a.env, &ret->env);

@@ -166,8 +166,8 @@ int run_net_open(struct run_net *n, const struct run_net_wish *w, const struct b
 /* --- end ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The box is closed, which ends what it still has open; then egress is asked something that it answers only after it has
- * told all of that. (The answer is that there is no such box.)
+ * The box is closed, which ends what it still has open; then egress is asked something that it answers only after it
+ * has told all of that. (The answer is that there is no such box.)
  */
 static void hear_last_words(struct run_net *n)
 {
@@ -181,6 +181,9 @@ static void hear_last_words(struct run_net *n)
 
 void run_net_finish(struct run_net *n, const struct run_request *q, struct run_result *r)
 {
+	if (n->sock < 0 && !r->message[0])
+		(void)snprintf(r->message, sizeof(r->message),
+			       "glovebox-egress died, and the box had no network from then on");
 	hear_last_words(n);
 	r->network = run_network_json(&n->log, n->catches);
 	n->learned.is_partial |= n->log.totals.missed > 0;

@@ -27,14 +27,17 @@ struct run_net_wish {
 	char open
 		[CONFIG_TEXT_SIZE]; /* special ranges that the rules may reach, with blanks between */
 	bool none;                  /* --net none */
-	struct config *settings;    /* of the machine; filled by run_net_wish_check() */
+	struct config *settings;    /* of the machine; filled by run_net_settings() */
 };
 
 /* One option (an enum run_option) as it was typed. */
 _must_check_ int run_net_option(struct run_net_wish *w, int id, const char *text,
 				struct fail *fail);
-/* Does all of it go together? With local, also with the settings of this machine, which are read. */
-_must_check_ int run_net_wish_check(struct run_net_wish *w, bool local, struct fail *fail);
+/* Does all of it go together? */
+_must_check_ int run_net_wish_check(const struct run_net_wish *w, struct fail *fail);
+/* For a local run with network: reads the settings of this machine. Does it have those sets, and are its certificates
+ * some? */
+_must_check_ int run_net_settings(struct run_net_wish *w, struct fail *fail);
 void run_net_wish_done(struct run_net_wish *w);
 bool run_net_wanted(const struct run_net_wish *w);
 

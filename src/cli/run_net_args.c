@@ -154,10 +154,12 @@ static int add_to_settings(struct run_net_wish *w, struct fail *fail)
 	return 0;
 }
 
-static int read_settings(struct run_net_wish *w, struct fail *fail)
+int run_net_settings(struct run_net_wish *w, struct fail *fail)
 {
 	int r;
 
+	if (!run_net_wanted(w))
+		return 0;
 	w->settings = malloc(sizeof(*w->settings));
 	if (!w->settings)
 		return -ENOMEM;
@@ -175,7 +177,7 @@ static int read_settings(struct run_net_wish *w, struct fail *fail)
 	return r < 0 ? r : check_bundle(w, fail);
 }
 
-int run_net_wish_check(struct run_net_wish *w, bool local, struct fail *fail)
+int run_net_wish_check(const struct run_net_wish *w, struct fail *fail)
 {
 	if (w->none && (w->n_rules || w->n_uses || *w->open))
 		return fail_set(fail, EINVAL, "--net",
@@ -189,7 +191,7 @@ int run_net_wish_check(struct run_net_wish *w, bool local, struct fail *fail)
 		return fail_set(
 			fail, EINVAL, "--allow-private",
 			"--allow-private opens a range for --allow or --allow-set: give one");
-	return local && run_net_wanted(w) ? read_settings(w, fail) : 0;
+	return 0;
 }
 
 void run_net_wish_done(struct run_net_wish *w)

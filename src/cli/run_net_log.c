@@ -80,15 +80,6 @@ static void on_event(struct run_net *n, const struct run_request *q, const struc
 		tell_refusal(n, c);
 }
 
-static void lose(struct run_net *n, const struct run_request *q)
-{
-	fd_closep(&n->sock);
-	if (q) {
-		run_emit_break();
-		(void)cli_error(0, "glovebox-egress died: the box has no network any more");
-	}
-}
-
 void run_net_read(struct run_net *n, const struct run_request *q)
 {
 	static struct egress_frame f;
@@ -99,7 +90,7 @@ void run_net_read(struct run_net *n, const struct run_request *q)
 		if (poll(&p, 1, 0) <= 0)
 			return;
 		if (egress_recv(n->sock, &f, EGRESS_FROM_EGRESS, NULL, NULL) <= 0) {
-			lose(n, q);
+			fd_closep(&n->sock);
 		} else if (f.head.type == EGRESS_EVENT) {
 			on_event(n, q, &f.as_EVENT);
 		} else {
@@ -116,6 +107,11 @@ static const char *text_of(const json_t *o, const char *key)
 	const char *text = json_string_value(json_object_get(o, key));
 
 	return text ? text : "";
+}
+
+static json_int_t count_of(const json_t *network, const char *key)
+{
+	return json_integer_value(json_object_get(network, key));
 }
 
 static unsigned reason_of(const json_t *connection)
@@ -143,8 +139,7 @@ static const json_t *last_refused(const json_t *network)
 /* A program that failed may have failed because of that, and many do not say so. */
 static void hint(const json_t *network)
 {
-	json_int_t n = json_integer_value(json_object_get(network, "refused")) +
-		       json_integer_value(json_object_get(network, "lookups_refused"));
+	json_int_t n = count_of(network, "refused") + count_of(network, "lookups_refused");
 	const json_t *last = last_refused(network);
 	char target[NET_TARGET_SIZE], what_to_do[NET_TARGET_SIZE + 32];
 	struct net_connection c = { 0 };
@@ -240,10 +235,29 @@ int run_net_save(const struct run_request *q, const struct run_result *r, struct
 		       0;
 }
 
+static void print_totals(const json_t *network)
+{
+	(void)cli_error(
+		0,
+		"network: %lld allowed, %lld refused, %lld failed, %lld bytes sent, %lld "
+		"received",
+		(long long)count_of(network, "allowed"),
+		(long long)(count_of(network, "refused") + count_of(network, "lookups_refused")),
+		(long long)count_of(network, "failed"), (long long)count_of(network, "bytes_up"),
+		(long long)count_of(network, "bytes_down"));
+}
+
 void run_net_notes(const struct run_request *q, const struct run_result *r)
 {
 	const json_t *network = r->service ? json_object_get(r->service, "network") : r->network;
 
+	if (json_is_false(json_object_get(network, "catches"))) {
+		run_emit_break();
+		(void)cli_error(0, "warning: no nftables here, so only programs that use the proxy "
+				   "variables have network (see 'glovebox doctor')");
+	}
+	if (q->verbose && json_is_object(network))
+		print_totals(network);
 	if (r->learned && !q->net.learn_to)
 		print_learned(r->learned);
 	/* With -v it was told when it happened. */

@@ -88,6 +88,25 @@ int run_service_possible(const struct run_request *q, struct fail *fail)
 	return 0;
 }
 
+int run_service_choose(const struct run_request *q, bool *ret_service, struct fail *fail)
+{
+	struct fail why = { 0 };
+	bool asked = q->where == RUN_WHERE_SERVICE;
+
+	*ret_service = false;
+	if (q->where == RUN_WHERE_LOCAL || (!asked && geteuid() == 0))
+		return 0;
+	if (run_service_possible(q, &why) == 0) {
+		*ret_service = true;
+		return 0;
+	}
+	if (asked) {
+		*fail = why;
+		return -EINVAL;
+	}
+	return 0;
+}
+
 struct conversation {
 	const struct run_request *request;
 	struct run_result *result;

@@ -16,5 +16,9 @@ enum run_where {
 /* Can this request go to the service, and is there one? 0; else *fail says why not. */
 _must_check_ int run_service_possible(const struct run_request *q, struct fail *fail);
 
+/* Does it? -EINVAL: it was told to and cannot. */
+_must_check_ int run_service_choose(const struct run_request *q, bool *ret_service,
+				    struct fail *fail);
+
 /* Like run_in_box(). */
 int run_in_service(const struct run_request *q, struct run_result *r);

@@ -37,22 +37,22 @@ void apply_header(struct net *n, const struct egress_header *h)
 		spec_add_header(n->draft, h);
 }
 
-/* Frees the rules that hold; everything is refused from here on. */
+/* Everything is refused from here on. */
 static void drop_policy(struct net *n)
 {
-	const struct rule *rules = n->policy.rules;
-
 	n->has_policy = false;
 	n->policy = (struct policy){ 0 };
-	free((void *)(uintptr_t)rules); /* it is const for those who read it */
+	n->rules = ruleset_put(n->rules);
 }
 
-static void hold(struct egress *g, struct net *n, struct rule *rules, size_t n_rules)
+/* Takes over the user of the rules. */
+static void hold(struct egress *g, struct net *n, const struct ruleset *rules)
 {
 	drop_policy(n);
+	n->rules = rules;
 	n->policy = (struct policy){
-		.rules = rules,
-		.n_rules = n_rules,
+		.rules = rules->rules,
+		.n_rules = rules->n,
 		.base_allow = n->spec->base_allow,
 		.learn = g->learn,
 	};
@@ -65,21 +65,19 @@ static void hold(struct egress *g, struct net *n, struct rule *rules, size_t n_r
 /* Makes the draft what holds; it is gone afterwards in either case. */
 static int take_draft(struct egress *g, struct net *n)
 {
+	const struct ruleset *rules = NULL;
 	struct spec *draft = take_ptr(n->draft);
-	struct rule *rules = NULL;
-	size_t n_rules = 0;
-	int r;
+	int r = draft ? spec_settle(draft) : -EINVAL;
 
-	if (!draft)
-		return -EINVAL;
-	r = draft->err ? -draft->err : spec_expand(draft, &g->sets, &rules, &n_rules);
+	if (r == 0)
+		r = spec_expand(draft, &g->sets, &rules);
 	if (r < 0) {
 		(void)spec_free(draft);
 		return r;
 	}
 	(void)spec_free(n->spec);
 	n->spec = draft;
-	hold(g, n, rules, n_rules);
+	hold(g, n, rules);
 	return 0;
 }
 
@@ -107,19 +105,18 @@ void apply_done(struct net *n)
 /* A set that a box uses and that is gone may have denied something: such a box has no policy until a new one comes. */
 static void expand_again(struct egress *g, struct net *n)
 {
-	struct rule *rules;
-	size_t n_rules;
+	const struct ruleset *rules = NULL;
 	int r;
 
 	if (!n->spec)
 		return;
-	r = spec_expand(n->spec, &g->sets, &rules, &n_rules);
+	r = spec_expand(n->spec, &g->sets, &rules);
 	if (r < 0) {
 		talk_log("sandbox %s has no network any more: %s", n->id,
 			 r == -ESRCH ? "a rule set that it uses is gone" : strerror(-r));
 		drop_policy(n);
 	} else {
-		hold(g, n, rules, n_rules);
+		hold(g, n, rules);
 	}
 	(void)conn_recheck(g, n);
 }

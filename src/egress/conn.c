@@ -133,8 +133,8 @@ static void conn_free(struct egress *g, struct conn *c)
 	watch_remove(g, &c->client);
 	conn_drop_host(g, c);
 	(void)fd_close(c->client_fd);
-	flow_done(&c->up);
-	flow_done(&c->down);
+	flow_done(c, &c->up);
+	flow_done(c, &c->down);
 	buf_done(&c->in);
 	free(c->head);
 	free(c);
@@ -159,8 +159,8 @@ void conn_linger(struct egress *g, struct conn *c, const void *text, size_t len)
 	if (c->is_told)
 		tell_end(g, c, c->reason);
 	conn_drop_host(g, c);
-	flow_done(&c->up);
-	flow_done(&c->down);
+	flow_done(c, &c->up);
+	flow_done(c, &c->down);
 	buf_done(&c->in);
 	if (len && send(c->client_fd, text, len, MSG_NOSIGNAL) != (ssize_t)len) {
 		conn_end(g, c, c->reason, true);

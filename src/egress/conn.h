@@ -51,8 +51,10 @@ struct flow {
 	size_t at, len;
 	int pipe[2];
 	size_t in_pipe;
-	bool is_ended;  /* there comes no more */
-	bool is_passed; /* and the other side knows */
+	bool is_large;   /* the pipe */
+	bool is_stalled; /* and counted as such in the box */
+	bool is_ended;   /* there comes no more */
+	bool is_passed;  /* and the other side knows */
 	uint64_t bytes;
 };
 
@@ -158,18 +160,33 @@ void dial_ready(struct egress *g, struct conn *c);
 /* The time for this address is over. */
 void dial_due(struct egress *g, struct conn *c);
 
-/* --- relay.c, pipes.c ---------------------------------------------------------------------------------- */
+/* --- relay.c, flow.c, pipes.c ------------------------------------------------------------------------ */
 
 void relay_begin(struct egress *g, struct conn *c);
 void relay_client_ready(struct egress *g, struct conn *c, uint32_t events);
 void relay_host_ready(struct egress *g, struct conn *c, uint32_t events);
 void relay_due(struct egress *g, struct conn *c);
-/* These bytes are sent next; takes them. */
-void flow_put(struct conn *c, struct flow *f, unsigned char *data, size_t len);
-void flow_done(struct flow *f);
 
-_must_check_ int pipes_take(int ret[2]);
-void pipes_give(int pipe[2], bool is_empty);
+struct flow *flow_of(struct conn *c, bool up);
+/* These bytes are sent next; takes them. Nothing else must be waiting. */
+void flow_put(struct conn *c, struct flow *f, unsigned char *data, size_t len);
+bool flow_waits(const struct flow *f);
+void flow_done(struct conn *c, struct flow *f);
+/* For `return`: -EPERM, with c->verdict. */
+int flow_refuse(struct conn *c, enum policy_reason reason);
+/* Sends what waits. 1: nothing does any more; 0: the other side must read first. */
+_must_check_ int flow_settle(struct conn *c, bool up);
+/* Read once and pass on: through our memory; through a pipe; up to the end of a request's body. 1: go on; 0: wait. */
+_must_check_ int flow_copy(struct conn *c, bool up);
+_must_check_ int flow_move(struct conn *c, bool up);
+_must_check_ int flow_body(struct conn *c);
+
+#define PIPE_LARGE (1024 * 1024) /* what the kernel gives to everybody: fs.pipe-max-size */
+#define PIPE_SMALL 65536
+
+/* *ret_large: there was a large one. */
+_must_check_ int pipes_take(bool want_large, int ret[2], bool *ret_large);
+void pipes_give(int pipe[2], bool large, bool is_empty);
 
 /* --- tls.c --------------------------------------------------------------------------------------------- */
 

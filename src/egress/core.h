@@ -56,6 +56,20 @@ int apply_commit(struct egress *g, struct net *n, uint32_t *ret_cut);
 _must_check_ int apply_operator(struct egress *g, int fd, struct fail *fail);
 void apply_done(struct net *n);
 
+/* rulesets.c: a list of rules that is the same for all who have it. */
+struct ruleset {
+	struct ruleset *next;
+	uint32_t hash;
+	size_t users;
+	size_t n;
+	struct rule rules[];
+};
+
+/* One more who uses this list; NULL: there is no memory. */
+const struct ruleset *ruleset_get(const struct rule *rules, size_t n);
+/* One less; NULL is nobody. Returns NULL. */
+const struct ruleset *ruleset_put(const struct ruleset *s);
+
 /* spec.c: what a server asks for. */
 struct spec {
 	int err; /* errno value: it cannot be used */
@@ -63,8 +77,9 @@ struct spec {
 	struct egress_limits limits;
 	char use[POLICY_USES_MAX][POLICY_SET_NAME_SIZE];
 	size_t n_uses;
-	struct rule *rules;
+	struct rule *rules; /* while they come */
 	size_t n_rules;
+	const struct ruleset *settled; /* when all have come */
 	struct net_header *headers;
 	size_t n_headers;
 };
@@ -72,11 +87,13 @@ struct spec {
 void spec_add_use(struct spec *s, const char set[static POLICY_SET_NAME_SIZE]);
 void spec_add_rule(struct spec *s, const struct rule *r);
 void spec_add_header(struct spec *s, const struct egress_header *h);
+/* No more will come. -ENOMEM, or what was wrong with what came. */
+_must_check_ int spec_settle(struct spec *s);
 struct spec *spec_free(struct spec *s);
 
-/* Its rules, those of the sets it uses and the operator's, in one array. -ESRCH: there is no such set; -ENOMEM. */
+/* Its rules, those of the sets it uses and the operator's, as one. -ESRCH: there is no such set; -ENOMEM. */
 _must_check_ int spec_expand(const struct spec *s, const struct policy_sets *sets,
-			     struct rule **ret, size_t *ret_n);
+			     const struct ruleset **ret);
 
 /* --- own.c ----------------------------------------------------------------------------------------- */
 
@@ -93,6 +110,8 @@ struct lookup {
 	struct lookup *next; /* in its bucket */
 	struct lookup *newer, *older;
 	struct resolve *askers;
+	struct net *
+		owner; /* while it is under way: the box that it was begun for, if that is still there */
 	unsigned waiting; /* answers that have not come */
 	unsigned held;    /* must not go away */
 	bool ready;       /* there is a result, good until then: */
@@ -104,6 +123,8 @@ struct lookup {
 	uint32_t ttl_s;
 };
 
+/* The box is gone, and asks for nothing any more. */
+void resolve_disown(const struct net *n);
 _must_check_ int resolve_open(struct egress *g, const char *servers, struct fail *fail);
 
 bool resolve_is_local(const char *name); /* localhost, or below it */

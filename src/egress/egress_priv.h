@@ -8,6 +8,7 @@
  *	nets.c     boxes by id, doors       apply.c     policies, and cutting what they end
  *	report.c   the log of connections   resolve.c   names to checked addresses
  *	lookup.c   asking the resolver      told.c      which addresses a box was told
+ *	spec.c     a policy as it comes     rulesets.c  rules that many boxes have
  *	own.c      this machine's addresses settings.c  what the command line says
  *	dns.c      DNS questions of boxes   dns_udp.c, dns_tcp.c  how they come
  *	dns_message.c  their bytes
@@ -84,15 +85,18 @@ struct net {
 	size_t n_conns;
 	uint64_t last_number; /* of a connection, request or lookup */
 	uint64_t bytes_up, bytes_down;
+	size_t n_stalled;      /* directions that wait with a large pipe: relay.c */
 	uint64_t lookups_left; /* in this minute */
 	uint64_t minute_us;
-	struct answers *answers; /* which addresses its DNS was told, for which names: told.c */
-	struct spec *spec;       /* what the server asked for, from which the policy is made: apply.c */
-	struct spec *draft;      /* the next one, as far as it has come */
-	struct asked *asked;     /* its DNS questions that are under way: dns.c */
-	struct timer pause;      /* until its doors are looked at again: nets.c */
-	uint64_t paused_us;      /* when that was last told */
-	uint64_t events_left;    /* that may be told in this second: report.c */
+	size_t n_lookups;            /* under way that it has begun */
+	struct answers *answers;     /* which addresses its DNS was told, for which names: told.c */
+	const struct ruleset *rules; /* the policy's: rulesets.c */
+	struct spec *spec;   /* what the server asked for, from which the policy is made: apply.c */
+	struct spec *draft;  /* the next one, as far as it has come */
+	struct asked *asked; /* its DNS questions that are under way: dns.c */
+	struct timer pause;  /* until its doors are looked at again: nets.c */
+	uint64_t paused_us;  /* when that was last told */
+	uint64_t events_left; /* that may be told in this second: report.c */
 	uint64_t second_us;
 	uint32_t missed; /* events that could not be told */
 };

@@ -332,7 +332,7 @@ enum policy_reason http_head_read(const unsigned char *data, size_t len, bool as
 	size_t at;
 
 	*ret = (struct http_head){ .len = len };
-	if (len < sizeof(EMPTY_LINE) - 1 || len > REQUEST_MAX || memchr(data, '\0', len))
+	if (!data || len < sizeof(EMPTY_LINE) - 1 || len > REQUEST_MAX || memchr(data, '\0', len))
 		return POLICY_BAD_REQUEST;
 	if (read_line(data, len, ret, &target, &at) < 0)
 		return POLICY_BAD_REQUEST;

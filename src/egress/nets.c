@@ -17,11 +17,12 @@
 
 #define BUCKETS 1024
 #define NETS_MAX 65536
-#define DESCRIPTORS_EACH 3           /* of a connection: both sides, and its share of the pipes */
-#define DESCRIPTORS_KEPT 256         /* for what each box gets always, DNS and ourselves */
-#define ACCEPTS 16                   /* of one door in one go */
-#define ALWAYS 4                     /* connections that a box gets whatever the others have */
-#define PAUSE_US 50000               /* that a box waits which has as many as it may */
+#define DESCRIPTORS_EACH 3   /* of a connection: both sides, and its share of the pipes */
+#define DESCRIPTORS_KEPT 256 /* for what each box gets always, DNS and ourselves */
+#define ACCEPTS 16           /* of one door in one go */
+#define UNKNOWN_MAX 16       /* connections of a box without a policy, which are all refused */
+#define ALWAYS 4             /* connections that a box gets whatever the others have */
+#define PAUSE_US 50000       /* that a box waits which has as many as it may */
 #define REPORT_US UINT64_C(10000000) /* and how often that is told */
 
 struct door {
@@ -103,7 +104,9 @@ static size_t conns_max(const struct egress *g)
 /* ALLOWED: one more connection. */
 static enum policy_reason may_come(const struct egress *g, const struct net *n)
 {
-	if (n->has_policy && n->limits.connections && n->n_conns >= n->limits.connections)
+	size_t most = n->has_policy ? n->limits.connections : UNKNOWN_MAX;
+
+	if (most && n->n_conns >= most)
 		return POLICY_CONNECTIONS;
 	if (g->n_conns >= conns_max(g) && n->n_conns >= ALWAYS)
 		return POLICY_BUSY;
@@ -235,6 +238,7 @@ static void net_free(struct egress *g, struct net *n)
 	timer_clear(g, &n->pause);
 	conn_end_all(g, n);
 	dns_done(g, n);
+	resolve_disown(n);
 	told_done(n);
 	apply_done(n);
 	free(n);

@@ -1,43 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pipes for splice(): bytes go from socket to socket through one without being copied. They are only held while there is something in
- * them, so a few do for a thousand connections.
+ * them, so a few do for a thousand connections. The kernel gives a user 64 MiB of large ones and then only tiny ones, so that large ones
+ * are for those whose bytes flow: see move() in relay.c.
  */
 #include "egress/conn.h"
 
 #include <fcntl.h>
 
 #define KEPT 16
-#define PIPE_BYTES (1024 * 1024) /* what the kernel gives to everybody (fs.pipe-max-size) */
+#define LARGE_MAX 48 /* at once, of all boxes */
 
-static struct {
+static struct pool {
 	int pipe[KEPT][2];
 	size_t n;
-} kept;
+} pools[2];
 
-int pipes_take(int ret[2])
+static size_t n_large;
+
+static int make(bool large, int ret[2])
 {
-	if (kept.n) {
-		kept.n--;
-		memcpy(ret, kept.pipe[kept.n], sizeof(kept.pipe[0]));
-		return 0;
-	}
 	if (pipe2(ret, O_NONBLOCK | O_CLOEXEC) < 0) {
 		ret[0] = ret[1] = -EBADF;
 		return -errno;
 	}
-	/* Not given when many pipes are in use: a small one does it, more slowly. */
-	(void)fcntl(ret[1], F_SETPIPE_SZ, PIPE_BYTES);
+	/* Not given where the operator allows less: then it does it as it is, more slowly. */
+	if (large)
+		(void)fcntl(ret[1], F_SETPIPE_SZ, PIPE_LARGE);
+	n_large += large;
 	return 0;
 }
 
-void pipes_give(int pipe[2], bool is_empty)
+int pipes_take(bool want_large, int ret[2], bool *ret_large)
 {
-	if (pipe[0] >= 0 && is_empty && kept.n < KEPT) {
-		memcpy(kept.pipe[kept.n++], pipe, sizeof(kept.pipe[0]));
+	bool large = want_large && (pools[true].n || n_large < LARGE_MAX);
+	struct pool *p = &pools[large];
+
+	*ret_large = large;
+	if (!p->n)
+		return make(large, ret);
+	p->n--;
+	memcpy(ret, p->pipe[p->n], sizeof(p->pipe[0]));
+	return 0;
+}
+
+void pipes_give(int pipe[2], bool large, bool is_empty)
+{
+	struct pool *p = &pools[large];
+
+	if (pipe[0] < 0)
+		return;
+	if (is_empty && p->n < KEPT) {
+		memcpy(p->pipe[p->n++], pipe, sizeof(p->pipe[0]));
 	} else {
 		(void)fd_close(pipe[0]);
 		(void)fd_close(pipe[1]);
+		n_large -= large;
 	}
 	pipe[0] = pipe[1] = -EBADF;
 }

@@ -13,7 +13,8 @@
 #include <assert.h>
 
 #define BUCKETS 1024
-#define CACHE_MAX 4096 /* names */
+#define CACHE_MAX 4096   /* names */
+#define UNDER_WAY_MAX 64 /* lookups that one box has begun and that have not ended */
 #define MINUTE_US (UINT64_C(60) * 1000000)
 #define FAILURE_S 5 /* that a failure is believed */
 #define TTL_MIN_S 5
@@ -164,10 +165,25 @@ static void finish(struct egress *g, struct resolve *q, const struct lookup *l)
 	answer(g, q, reason);
 }
 
+static void disown(struct lookup *l)
+{
+	if (l->owner)
+		l->owner->n_lookups--;
+	l->owner = NULL;
+}
+
+void resolve_disown(const struct net *n)
+{
+	for (struct lookup *l = n->n_lookups ? cache.newest : NULL; l; l = l->older)
+		if (l->owner == n)
+			disown(l);
+}
+
 void lookup_ended(struct egress *g, struct lookup *l)
 {
 	uint32_t ttl = l->reason == POLICY_ALLOWED ? l->ttl_s : FAILURE_S;
 
+	disown(l);
 	ttl = MIN(MAX(ttl, (uint32_t)TTL_MIN_S), (uint32_t)TTL_MAX_S);
 	l->until_us = clock_boot_us() + (uint64_t)ttl * 1000000;
 	l->ready = true;
@@ -184,11 +200,16 @@ void lookup_ended(struct egress *g, struct lookup *l)
 
 /* --- the question ------------------------------------------------------------------------------------------- */
 
-/* NW-17: only what is not known yet costs. */
+/*
+ * NW-17: only what is not known yet costs. That few may be under way at once keeps a box whose names are never answered from filling
+ * the cache with them, in which no place would be left for others.
+ */
 static bool has_budget(struct net *n)
 {
 	uint64_t now = clock_boot_us();
 
+	if (n->n_lookups >= UNDER_WAY_MAX)
+		return false;
 	if (n->limits.lookups == 0)
 		return true;
 	if (n->minute_us == 0 || now - n->minute_us >= MINUTE_US) {
@@ -236,6 +257,8 @@ static void look_up(struct egress *g, struct resolve *q, struct lookup *l)
 	}
 	join(l, q);
 	l->ready = false;
+	l->owner = q->net;
+	q->net->n_lookups++;
 	lookup_start(g, l);
 }
 

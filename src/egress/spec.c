@@ -95,8 +95,21 @@ struct spec *spec_free(struct spec *s)
 		secret_free(s->headers[i].value);
 	free(s->headers);
 	free(s->rules);
+	(void)ruleset_put(s->settled);
 	free(s);
 	return NULL;
+}
+
+int spec_settle(struct spec *s)
+{
+	if (s->err)
+		return -s->err;
+	s->settled = ruleset_get(s->rules, s->n_rules);
+	if (!s->settled)
+		return -ENOMEM;
+	free(s->rules);
+	s->rules = NULL;
+	return 0;
 }
 
 /* --- the whole ------------------------------------------------------------------------------------------- */
@@ -108,27 +121,42 @@ static void append(struct rule *list, size_t *n, const struct rule *more, size_t
 	*n += n_more;
 }
 
-int spec_expand(const struct spec *s, const struct policy_sets *sets, struct rule **ret,
-		size_t *ret_n)
+/* The sets that hold for it. -ESRCH: one is not there. */
+static int find_sets(const struct spec *s, const struct policy_sets *sets,
+		     const struct policy_set *ret[static POLICY_USES_MAX + 1])
 {
-	const struct policy_set *used[POLICY_USES_MAX + 1] = { sets_find(sets, "") };
-	size_t total = s->n_rules, n = 0, n_used = used[0] ? 1 : 0;
-	struct rule *list;
+	int n = 0;
 
+	/* What holds for every box comes first; there is none before the operator's sets have come. */
+	if (sets->n > 0)
+		ret[n++] = &sets->set[0];
 	for (size_t i = 0; i < s->n_uses; i++) {
-		used[n_used] = sets_find(sets, s->use[i]);
-		if (!used[n_used++])
+		const struct policy_set *set = sets_find(sets, s->use[i]);
+
+		if (!set)
 			return -ESRCH;
+		ret[n++] = set;
 	}
-	for (size_t i = 0; i < n_used; i++)
+	return n;
+}
+
+int spec_expand(const struct spec *s, const struct policy_sets *sets, const struct ruleset **ret)
+{
+	const struct policy_set *used[POLICY_USES_MAX + 1];
+	int n_used = find_sets(s, sets, used);
+	_cleanup_(freep) struct rule *list = NULL;
+	size_t total = s->settled->n, n = 0;
+
+	if (n_used < 0)
+		return n_used;
+	for (int i = 0; i < n_used; i++)
 		total += used[i]->n_rules;
 	list = calloc(MAX(total, (size_t)1), sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = 0; i < n_used; i++)
+	for (int i = 0; i < n_used; i++)
 		append(list, &n, used[i]->rules, used[i]->n_rules);
-	append(list, &n, s->rules, s->n_rules);
-	*ret = list;
-	*ret_n = n;
-	return 0;
+	append(list, &n, s->settled->rules, s->settled->n);
+	*ret = ruleset_get(list, n);
+	return *ret ? 0 : -ENOMEM;
 }

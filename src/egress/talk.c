@@ -79,17 +79,6 @@ static void send_answer(struct egress *g, struct talk *t)
 
 static void warden_read(struct egress *g, struct talk *t);
 
-/* The warden tells of a box before the server can know of it; its message is in the other socket by now. */
-static struct net *find_box(struct egress *g, struct talk *t, const char *id)
-{
-	struct net *n = net_find(g, id);
-
-	if (n)
-		return n;
-	warden_read(g, t);
-	return net_find(g, id);
-}
-
 static void commit(struct egress *g, struct talk *t, struct net *n, const char *id)
 {
 	uint32_t cut = 0;
@@ -103,10 +92,14 @@ static void commit(struct egress *g, struct talk *t, struct net *n, const char *
 static void server_said(struct egress *g, struct talk *t, const struct egress_frame *f)
 {
 	uint64_t speaker = t->servers;
-	struct net *n = find_box(g, t, f->as_COMMIT.id);
+	struct net *n;
 
+	/* What the warden said about boxes before the server said this is in the other socket by now. */
+	if (f->head.type == EGRESS_POLICY || f->head.type == EGRESS_COMMIT)
+		warden_read(g, t);
 	if (t->servers != speaker)
-		return; /* the warden has just said that there is another server now */
+		return; /* among it, that there is another server now */
+	n = net_find(g, f->as_COMMIT.id);
 	if (f->head.type == EGRESS_COMMIT)
 		commit(g, t, n, f->as_COMMIT.id);
 	else if (!n)

@@ -18,7 +18,7 @@ struct told {
 
 struct answers {
 	size_t n;
-	struct told list[TOLD_MAX];
+	struct told *list; /* has room for the next power of two */
 };
 
 static struct told *find(struct answers *all, const struct net_address *a, const char *name)
@@ -39,6 +39,25 @@ static struct told *oldest(struct answers *all)
 	return t;
 }
 
+/* A place for one more, with nothing in it: a new one, or that of the oldest. NULL: there is no memory. */
+static struct told *make_place(struct answers *all)
+{
+	struct told *t = all->list;
+
+	if (all->n == TOLD_MAX) {
+		t = oldest(all);
+		free(t->name);
+		t->name = NULL;
+		return t;
+	}
+	if ((all->n & (all->n - 1)) == 0)
+		t = reallocarray(t, all->n ? 2 * all->n : 1, sizeof(*t));
+	if (!t)
+		return NULL;
+	all->list = t;
+	return &t[all->n++];
+}
+
 static void add_one(struct answers *all, const char *name, const struct net_address *a)
 {
 	struct told *t = find(all, a, name);
@@ -49,20 +68,15 @@ static void add_one(struct answers *all, const char *name, const struct net_addr
 		return;
 	}
 	copy = strdup(name);
-	if (!copy)
-		return; /* a connection that could have been is refused */
-	if (all->n < TOLD_MAX) {
-		t = &all->list[all->n++];
-	} else {
-		t = oldest(all);
-		free(t->name);
-	}
-	*t = (struct told){ .address = *a, .at_us = clock_boot_us(), .name = copy };
+	t = copy ? make_place(all) : NULL;
+	if (t)
+		*t = (struct told){ .address = *a, .at_us = clock_boot_us(), .name = copy };
+	else
+		free(copy); /* a connection that could have been is refused */
 }
 
 void told_add(struct net *n, const char *name, const struct net_address *a, size_t n_addresses)
 {
-	/* Only what is used of it becomes real memory. */
 	if (!n->answers)
 		n->answers = calloc(1, sizeof(*n->answers));
 	for (size_t i = 0; n->answers && i < n_addresses; i++)
@@ -73,6 +87,8 @@ void told_done(struct net *n)
 {
 	for (size_t i = 0; n->answers && i < n->answers->n; i++)
 		free(n->answers->list[i].name);
+	if (n->answers)
+		free(n->answers->list);
 	free(n->answers);
 	n->answers = NULL;
 }

@@ -170,7 +170,7 @@ void net_target_text(const struct net_connection *c, char ret[static NET_TARGET_
 	char address[NET_ADDRESS_TEXT_SIZE] = "?", port[8] = "";
 	bool brackets = false;
 
-	if (c->port)
+	if (c->port && c->how != EGRESS_HOW_DNS)
 		(void)snprintf(port, sizeof(port), ":%u", c->port);
 	if (!c->name && is_known(&c->address)) {
 		address_text(&c->address, address);

@@ -16,7 +16,7 @@ struct net_connection {
 	uint32_t how;    /* enum egress_how */
 	uint32_t reason; /* enum policy_reason: the newest that was told */
 	uint8_t verdict; /* enum net_verdict: the first one counts */
-	bool is_new; /* nothing was told of it before the newest event */
+	bool is_new;     /* nothing was told of it before the newest event */
 	bool is_over;
 	uint16_t port;
 	struct net_address address; /* zero: nobody was dialed */
@@ -61,7 +61,7 @@ const char *net_how_word(unsigned how);
 
 #define NET_TARGET_SIZE (POLICY_NAME_SIZE + 8)
 
-/* "example.com:443", "192.0.2.1:22", "[2001:db8::1]:22"; without a port where there is none. */
+/* "example.com:443", "192.0.2.1:22", "[2001:db8::1]:22"; without a port where there is none, and for a lookup. */
 void net_target_text(const struct net_connection *c, char ret[static NET_TARGET_SIZE]);
 
 /* The sums, and the newest connections (at most limit), the oldest of these first. NULL: no memory. */

@@ -6,7 +6,8 @@
  */
 #include "server/control_priv.h"
 
-#include "server/port.h"
+#include "server/exchange.h"
+#include "server/port_rules.h"
 
 #define ENV_NAME_MAX 256
 #define METADATA_KEY_MAX 256

@@ -67,7 +67,7 @@ static bool header_name_ok(const char *name)
 
 	if (strlen(name) >= sizeof(fixed))
 		return false;
-	memcpy(fixed, name, strlen(name));
+	(void)snprintf(fixed, sizeof(fixed), "%s", name);
 	return egress_header_name_ok(fixed);
 }
 

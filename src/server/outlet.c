@@ -49,7 +49,7 @@ void outlet_set_stale(struct outlet *o)
 	o->all->n_stale++;
 }
 
-static void clear_stale(struct outlet *o)
+void outlet_clear_stale(struct outlet *o)
 {
 	if (!o->stale)
 		return;
@@ -104,7 +104,7 @@ void outlet_close(struct outlet *o)
 			*p = o->next;
 			break;
 		}
-	clear_stale(o);
+	outlet_clear_stale(o);
 	held_unref(o->held);
 	pthread_mutex_unlock(&all->lock);
 	net_log_done(&o->log);
@@ -164,7 +164,7 @@ int outlet_apply(struct outlet *o, struct network *n)
 	r = await_settled(o);
 	if (r < 0) {
 		o->held = before;
-		clear_stale(o);
+		outlet_clear_stale(o);
 		/* Egress refused it, so that the old ones hold; or nobody knows what it did. */
 		if (r == -ETIMEDOUT) {
 			outlet_set_stale(o);
@@ -235,8 +235,10 @@ int outlets_new(struct server *s, struct outlets **ret)
 	*all = (struct outlets){ .server = s, .sock = -EBADF, .next_sock = -EBADF };
 	all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (all->wake_fd < 0) {
+		int r = -errno;
+
 		free(all);
-		return -errno;
+		return r;
 	}
 	pthread_mutex_init(&all->lock, NULL);
 	*ret = all;
@@ -255,6 +257,8 @@ void outlets_connect(struct outlets *all, int sock)
 {
 	int old;
 
+	if (sock < 0)
+		return; /* a message without one */
 	pthread_mutex_lock(&all->lock);
 	old = all->next_sock;
 	all->next_sock = sock;

@@ -32,8 +32,11 @@ static void describe(const struct net_connection *c, struct line *ret)
 	if (!c->is_new) {
 		ret->level = "warn";
 		(void)snprintf(ret->text, sizeof(ret->text), "ended %s (%s)", target, why);
+	} else if (c->verdict == NET_ALLOWED && is_lookup) {
+		ret->level = "debug";
+		(void)snprintf(ret->text, sizeof(ret->text), "looked up %s", target);
 	} else if (c->verdict == NET_ALLOWED) {
-		ret->level = is_lookup ? "debug" : "info";
+		ret->level = "info";
 		(void)snprintf(ret->text, sizeof(ret->text), "allowed %s (%s)", target,
 			       net_how_word(c->how));
 	} else {

@@ -62,6 +62,7 @@ struct outlet {
 /* outlet.c; with the lock held */
 struct outlet *outlet_find(struct outlets *all, const char *id);
 void outlet_set_stale(struct outlet *o);
+void outlet_clear_stale(struct outlet *o);
 void held_unref(struct held *h);
 
 /* outlet_talk.c */

@@ -52,25 +52,33 @@ static void tell_missing(struct outlets *all, const char *id, size_t n)
 
 /* --- to egress ---------------------------------------------------------------------------------------------- */
 
-/* One that is stale, which it is no longer then; what it holds has been counted for us. */
+/* With the lock held. */
+static struct outlet *find_stale(struct outlets *all)
+{
+	for (size_t i = 0; all->n_stale && i < OUTLET_BUCKETS; i++)
+		for (struct outlet *o = all->bucket[i]; o; o = o->next)
+			if (o->stale)
+				return o;
+	return NULL;
+}
+
+/* One that was stale, and is no longer; what it holds has been counted for us. */
 static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID_SIZE],
 			       char ret_key[static STORE_ID_SIZE])
 {
 	struct held *h = NULL;
+	struct outlet *o;
 
 	pthread_mutex_lock(&all->lock);
-	for (size_t i = 0; all->n_stale && !h && i < OUTLET_BUCKETS; i++)
-		for (struct outlet *o = all->bucket[i]; o && !h; o = o->next) {
-			if (!o->stale)
-				continue;
-			o->stale = false;
-			all->n_stale--;
-			o->told = true;
-			h = o->held;
-			h->refs++;
-			memcpy(ret_id, o->id, WARDEN_ID_SIZE);
-			memcpy(ret_key, o->key_id, STORE_ID_SIZE);
-		}
+	o = find_stale(all);
+	if (o) {
+		outlet_clear_stale(o);
+		o->told = true;
+		h = o->held;
+		h->refs++;
+		memcpy(ret_id, o->id, WARDEN_ID_SIZE);
+		memcpy(ret_key, o->key_id, STORE_ID_SIZE);
+	}
 	pthread_mutex_unlock(&all->lock);
 	return h;
 }

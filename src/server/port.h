@@ -7,7 +7,8 @@
  * socket that the warden made there), sends the request on, and the answer back, piece by piece:
  *
  *	port_request.c   the route: the head that is sent, the body, and what to do when a program is not there
- *	port_field.c     which headers go in and which come out
+ *	port_field.c     the head that is sent
+ *	port_rules.c     which headers go in and which come out
  *	port_link.c      a connection to a port; what is sent and received on it
  *	port_tls.c       TLS on it
  *	port_pool.c      connections that can be used again
@@ -23,9 +24,12 @@
 
 #include "server/exchange.h"
 #include "server/port_answer.h"
+#include "server/port_rules.h"
 #include "server/sandbox.h"
 
 /* --- a connection to a port (port_link.c) ---------------------------------------------------------------- */
+
+#define PORT_DATA_MAX ((size_t)96 << 10) /* a head, and most bodies with it */
 
 struct gnutls_session_int;
 
@@ -37,7 +41,7 @@ struct port_link {
 	uint64_t idle_since_ms;
 	struct port_link *next, *prev; /* in the pool */
 	size_t start, end;             /* what lies in data and was not looked at */
-	char data[PORT_HEAD_MAX];
+	char data[PORT_DATA_MAX];
 };
 
 /*
@@ -90,12 +94,6 @@ void port_pool_put(struct port_pool *p, struct port_link *l);
 
 /* The head of the request as the program gets it. */
 _must_check_ int port_request_head(struct request *r, bool upgrade, struct buf *ret);
-/* Does this field of an answer go out? own_address: the client came by our own address, not by the sandbox's name. */
-bool port_field_goes_out(const struct port_answer *a, const struct port_field *f, bool own_address);
-bool port_field_goes_in(const char *name, const char *value, const char *connection);
-/* maskRequestHost as the program gets it. -EINVAL: that is no host. */
-_must_check_ int port_mask_host(const char *mask, uint32_t port, char *ret, size_t size);
-bool port_mask_ok(const char *mask);
 /* Is the request one for a WebSocket? */
 bool port_wants_upgrade(const struct request *r);
 
@@ -114,6 +112,7 @@ struct port_visit {
 	struct port_answer answer;
 	uint64_t left;   /* of a body of known length */
 	bool ended;      /* all of the body was received */
+	bool lent;       /* the library sends it from the link's memory */
 	bool taken_over; /* the connection is a WebSocket now */
 };
 

@@ -154,6 +154,9 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 
 	ret->n_fields = 0;
 	ret->broken = NULL;
+	if (len < 7 || memcmp(head, "HTTP/1.", 7) != 0)
+		return wrong(ret,
+			     "it is not HTTP/1.1"); /* the library would pass over empty lines */
 	if (!is_lines(head, len))
 		return wrong(ret, "its head is not made of lines that end with CR LF");
 	http_parser_init(p, HTTP_RESPONSE);
@@ -162,7 +165,7 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 	    HTTP_PARSER_ERRNO(p) != HPE_OK)
 		return wrong(ret, "its head cannot be read");
 	p->data = NULL;
-	if (p->http_major != 1 || p->http_minor > 1)
+	if (p->http_minor > 1)
 		return wrong(ret, "it is not HTTP/1.1");
 	ret->status = p->status_code;
 	if (ret->status < 100 || ret->status > 599)

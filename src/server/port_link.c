@@ -288,9 +288,9 @@ ssize_t port_link_recv_head(struct request *r, struct port_link *l)
 		ssize_t n;
 
 		if (len > 0)
-			return (ssize_t)(from + len);
+			return from + len <= PORT_HEAD_MAX ? (ssize_t)(from + len) : -EPROTO;
 		looked = l->end;
-		if (l->end == sizeof(l->data))
+		if (l->end >= PORT_HEAD_MAX)
 			return -EPROTO;
 		n = receive(r, l, l->data + l->end, sizeof(l->data) - l->end);
 		if (n == 0 || n == -ECONNRESET || n == -EPIPE)

@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#define IDLE_MAX 512 /* of all sandboxes together */
+#define IDLE_MAX 256 /* of all sandboxes together */
 #define IDLE_MS 4000
 #define LOOK_MS 1000
 

@@ -7,6 +7,7 @@
 #include "server/port.h"
 
 #define BLOCK ((size_t)64 << 10)
+#define SMALL ((size_t)4 << 10)
 
 /* --- fields -------------------------------------------------------------------------------------------------- */
 
@@ -143,17 +144,19 @@ static struct MHD_Response *make_empty(struct port_visit *v)
 						 BLOCK, read_nothing, NULL, NULL);
 }
 
-/* A body that has arrived whole goes out together with its head. */
+/* A body that has arrived whole goes out together with its head. A small one is copied, so that the connection can serve
+ * others meanwhile. */
 static struct MHD_Response *make_whole(struct port_visit *v)
 {
 	struct port_link *l = v->link;
 	size_t len = (size_t)v->answer.length;
-	struct MHD_Response *reply =
-		MHD_create_response_from_buffer(len, l->data + l->start, MHD_RESPMEM_MUST_COPY);
+	char *body = l->data + l->start;
 
 	l->start += len;
 	v->ended = true;
-	return reply;
+	v->lent = len > SMALL;
+	return MHD_create_response_from_buffer(
+		len, body, v->lent ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_COPY);
 }
 
 static struct MHD_Response *make_reply(struct port_visit *v)
@@ -182,7 +185,7 @@ int port_reply(struct port_visit *v)
 	}
 	r = reply_made(v->r, v->answer.status, reply);
 	/* Nothing more is wanted of the program: the next one can have it at once. */
-	if (r == 0 && v->ended)
+	if (r == 0 && v->ended && !v->lent)
 		port_visit_release(v, true);
 	return r;
 }

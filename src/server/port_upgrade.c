@@ -15,8 +15,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#define PIECE PORT_HEAD_MAX /* so that what came behind the program's head fits */
-#define KEEPALIVE_S 60      /* of quiet, before the client is asked whether it is still there */
+#define PIECE ((size_t)32 << 10)
+#define KEEPALIVE_S 60 /* of quiet, before the client is asked whether it is still there */
 
 /* One of the two ends. */
 struct side {

@@ -124,7 +124,8 @@ int bundle_read(const char *path, struct buf *ret, struct fail *fail)
 	return 0;
 }
 
-/* etc/ssl/certs of the root. Some hosts have a link there, which leads to nothing in a box: then a directory of our own. */
+/* etc/ssl/certs of the root. Some hosts have a link there, which leads to nothing in a box: then a directory of our
+ * own. */
 static int open_certs(int root_fd)
 {
 	int fd;

@@ -88,10 +88,9 @@ def do_echo(peer, request, _):
 
 
 def do_raw(peer, request, query):
-    """Exactly these bytes, and the end of the connection."""
-    for _ in request.body():
-        pass
-    peer.send(base64.urlsafe_b64decode(query["bytes"]))
+    """Exactly these bytes, or those of the body, and the end of the connection."""
+    body = b"".join(request.body())
+    peer.send(base64.urlsafe_b64decode(query["bytes"]) if "bytes" in query else body)
     return "keep" in query
 
 

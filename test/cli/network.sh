@@ -129,6 +129,7 @@ is "$STATUS" 0 'a program that goes on'
 like "$ERR" 'glovebox: refused: other.example:80, no rule allows it; to allow it: --allow other.example' \
 	'... with -v, is told of as it happens'
 unlike "$ERR" 'the network refused' '... and there is no hint when it succeeded'
+like "$ERR" 'network: 1 allowed, 1 refused, 0 failed' '... with the sums at the end'
 net_json --allow web.example -- curl -fsS --max-time 10 https://other.example/hello
 is "$(json '[.network.refused > 0, (.network.connections | map(select(.verdict == "refused"))[0] | .name, .port, .reason)] | tostring')" \
 	'[true,"other.example",443,"not_allowed"]' 'refusals are in the result'
@@ -231,6 +232,34 @@ net --allow-set mine -- sh -c 'curl -sS https://web.example/hello http://inner.e
 is "$OUT" $'hello from web.example\nhello from inner.example' '... and allows what was learned'
 net --allow-set mine -- curl -fsS --max-time 10 http://other.example/hello
 isnt "$STATUS" 0 '... and nothing else'
+
+# --- an ordinary user ---------------------------------------------------------------------------------------
+
+net_egress=$(dirname -- "$GLOVEBOX")/../egress/glovebox-egress
+if [ ! -x "$net_egress" ]; then
+	skip 'an ordinary user' 'glovebox is not in a build tree'
+elif ! setpriv --reuid 65534 --clear-groups unshare --user true 2>/dev/null; then
+	skip 'an ordinary user' 'users may not make user namespaces here'
+else
+	mkdir -p user/cli user/egress user/home
+	install -m 755 "$GLOVEBOX" user/cli/
+	install -m 755 "$net_egress" user/egress/
+	install -m 644 "$LAB_CA" user/ca.pem
+	chown 54321:54321 user/home
+	# net_user ARGS…: as somebody who has nothing but his own id.
+	net_user() {
+		capture nsenter --net="/proc/$LAB_PID/ns/net" setpriv --reuid 54321 --regid 54321 --clear-groups \
+			env -i PATH=/usr/bin:/bin HOME="$PWD/user/home" GLOVEBOX_EGRESS_RESOLVER="$LAB_DNS" \
+			GLOVEBOX_EGRESS_CA_BUNDLE="$PWD/user/ca.pem" "$PWD/user/cli/glovebox" run --local "$@" </dev/null {NET_LAB}>&-
+	}
+	net_user --allow web.example -- curl -sS https://web.example/hello
+	is "$OUT" 'hello from web.example' 'an ordinary user has network too'
+	[ "$STATUS" -eq 0 ] || diag "$ERR"
+	net_user --allow web.example -- curl -fsS --max-time 10 http://other.example/hello
+	isnt "$STATUS" 0 '... what he allowed, and nothing else'
+	net_user --json --net learn -- env -i /usr/bin/curl -sS http://web.example/hello
+	is "$(json -c .learned.rules)" '["web.example:80"]' '... and can learn'
+fi
 
 # --- the end ----------------------------------------------------------------------------------------------
 

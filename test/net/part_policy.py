@@ -176,3 +176,18 @@ def test_pause(world):
     assert reply.status in (200, 201), reply
     assert hello(box)["status"] == 200
     assert hello(box, "other.example")["status"] == 403
+
+
+def test_update_during_lookup(world):
+    """rules that change while a name is being looked up: the new ones hold when the answer comes"""
+    world.net.records({"late.wild.example": {"A": ["45.67.90.77"], "mode": 2.0}})
+    box = world.box("*.wild.example")
+    program = ("import socket; s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'GET http://late.wild.example/hello HTTP/1.1\\r\\n"
+               "Host: late.wild.example\\r\\n\\r\\n'); print('asked', flush=True); print(s.recv(4096).split()[1])")
+    box.put("/home/user/late.py", program.encode())
+    with box.start("python3 -u /home/user/late.py", timeout=30) as connection:
+        assert world.net.wait_for(lambda: "late.wild.example" in world.net.asked())
+        assert box.update(allowOut=["web.example"], denyOut=["0.0.0.0/0"]).status in (200, 204)
+        out, err, _, _ = raw.collect(raw.messages(connection))
+    assert b"403" in out, (out, err)
+    assert not world.net.connections(), world.net.connections()

@@ -55,15 +55,15 @@ def test_good(world):
     for hello in ({"names": ["web.example"]}, {"names": ["web.example"], "split": 1}, {"names": ["web.example"], "split": 70},
                   {"names": ["web.example"], "grease": True}, {"names": ["WEB.EXAMPLE"]}):
         for what in ({"do": "connect", "to": "web.example:443"}, {"do": "raw", "to": [WEB, 443]}):
-            result = box.one(**what, hello=hello, wait=2)
-            assert result.get("data", "").startswith(("\x16\x03", "\x15\x03")), (what, hello, result)
+            result = box.one(**what, hello=hello, limit=1)
+            assert result.get("data", "").startswith(("\x16", "\x15")), (what, hello, result)
 
 
 def test_caught_goes_where_the_name_leads(world):
     """a caught handshake leads to the name's own address, not to the one the box chose"""
     box = world.box("web.example")
-    result = box.one(do="raw", to=["45.67.91.66", 443], hello={"names": ["web.example"]}, wait=2)
-    assert result.get("data", "").startswith(("\x16\x03", "\x15\x03")), result
+    result = box.one(do="raw", to=["45.67.91.66", 443], hello={"names": ["web.example"]}, limit=1)
+    assert result.get("data", "").startswith(("\x16", "\x15")), result
     assert {each["at"] for each in world.net.connections()} == {WEB}, world.net.connections()
     assert not [each for each in world.net.sent() if each[1] == "45.67.91.66"]
 
@@ -93,13 +93,13 @@ def test_other_ports(world):
     box = world.box("api.example:8443", "evil.example:80")
     bad = box.one(do="connect", to="api.example:8443", hello={"names": ["evil.example"]})
     assert not_answered(bad), bad
-    good = box.one(do="connect", to="api.example:8443", hello={"names": ["api.example"]}, wait=2)
-    assert good.get("data", "").startswith(("\x16\x03", "\x15\x03")), good
+    good = box.one(do="connect", to="api.example:8443", hello={"names": ["api.example"]}, limit=1)
+    assert good.get("data", "").startswith(("\x16", "\x15")), good
     assert world.net.carried(b"evil.example") == 0
 
 
 def test_by_address(world):
     """where an address is allowed, no name is needed"""
     box = world.box("45.67.90.0/24")
-    result = box.one(do="connect", to=f"{WEB}:443", hello={"names": []}, wait=2)
-    assert result.get("data", "").startswith(("\x16\x03", "\x15\x03")), result
+    result = box.one(do="connect", to=f"{WEB}:443", hello={"names": []}, limit=1)
+    assert result.get("data", "").startswith(("\x16", "\x15")), result

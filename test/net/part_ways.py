@@ -142,3 +142,12 @@ def test_catch_port(world):
     for what, result in zip(attempts, box.attempt(*attempts)):
         assert "hello from" not in result.get("data", "") and result.get("status", 403) == 403, (what, result)
     assert not world.net.requests()
+
+
+def test_own_listener(world):
+    """what a box listens on at every address does not catch what it sends out"""
+    box = world.box("web.example:80,443,8080")
+    with box.start("exec python3 -m http.server 8080 --bind 0.0.0.0", timeout=30):
+        assert suite.service.wait_for(lambda: "error" not in box.one(do="raw", to=["127.0.0.1", 8080], send="GET / HTTP/1.0\r\n\r\n"), 10)
+        status, out, err = box.command("curl -sSf -m 5 --noproxy '*' http://web.example:8080/hello")
+    assert (status, out) == (0, "hello from web.example:8080\n"), (out, err)

@@ -31,7 +31,7 @@ AREAS = {
            "errors", "network", "secrets", "hosts"),
     "cli": ("create", "list", "lifecycle", "snapshots", "commands", "pty", "errors", "logs"),
     "python": ("create", "list", "lifecycle", "snapshots", "commands", "files", "watch", "pty", "git", "urls", "errors",
-               "secrets", "network", "async"),
+               "secrets", "network", "hosts", "async"),
     "interpreter-js": ("package", "cells", "output", "contexts", "environment", "results", "charts", "languages", "interrupt",
                        "lifecycle", "hosts"),
     "interpreter-python": ("cells", "output", "contexts", "environment", "results", "charts", "languages", "interrupt",
@@ -61,8 +61,10 @@ def environment(job, services):
     first, limited, named = services
     where = {"E2B_API_KEY": first.key, "E2B_API_URL": first.url, "E2B_SANDBOX_URL": first.url}
     if job.area == "hosts":
-        where = {"E2B_API_KEY": named.key, "E2B_DOMAIN": named.settings["server.domain"],
-                 "NODE_EXTRA_CA_CERTS": named.settings["server.tls_cert"]}
+        where = {"E2B_API_KEY": named.key, "E2B_DOMAIN": named.settings["server.domain"], "NODE_EXTRA_CA_CERTS": named.ca,
+                 "SSL_CERT_FILE": named.ca}
+        if job.kind == "python":  # it looks names up by itself, asking a server, and there is none that knows ours
+            where |= {"E2B_API_URL": named.url, "E2B_SANDBOX_URL": named.url}
     if job.area == "network":
         running = LAB["service"]
         where = {"E2B_API_KEY": running.key, "E2B_API_URL": running.url, "E2B_SANDBOX_URL": running.url}
@@ -162,11 +164,11 @@ def run_jobs(jobs, services):
 def service_with_names(directory):
     """A service over TLS that gives every sandbox a name below a domain of its own."""
     port = service.free_port()
-    cert, key = (os.path.join(directory, name) for name in ("cert.pem", "key.pem"))
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                    "-subj", "/CN=sbx.test", "-addext", "subjectAltName=DNS:sbx.test,DNS:*.sbx.test", "-keyout", key, "-out", cert],
-                   check=True, capture_output=True)
-    return service.Service({"server.tls_cert": cert, "server.tls_key": key, "server.domain": f"sbx.test:{port}"}, port=port)
+    subprocess.run([service.GLOVEBOX, "cert", "sbx.test", "--out", directory], check=True, capture_output=True)
+    cert, key, ca = (os.path.join(directory, name) for name in ("cert.pem", "key.pem", "ca.pem"))
+    running = service.Service({"server.tls_cert": cert, "server.tls_key": key, "server.domain": f"sbx.test:{port}"}, port=port, ca=ca)
+    running.ca = ca
+    return running
 
 
 def wait_until_loaded(running):

@@ -11,6 +11,9 @@ import raw
 
 SHARED = 3  # sandboxes that everybody uses
 # What may be answered to somebody whose sandbox another one has paused or killed meanwhile.
+# Nobody asks for the one name that is allowed, and others are refused without being looked up: nothing is sent.
+NETWORKS = ({"allowOut": ["allowed.invalid"]}, {"allowOut": ["*.allowed.invalid:1-9"], "denyOut": ["0.0.0.0/0"]}, {})
+ASK = "curl -s -o /dev/null -m 2 http://refused.invalid/"
 EXPECTED = {200, 201, 204, 400, 404, 409, 410, 429, 502, 503}
 
 
@@ -40,7 +43,7 @@ class Load:
             if len(self.shared) >= SHARED:
                 return rng.choice(self.shared)
         reply = self.ask(client, "POST", "/v2/sandboxes", {"templateID": "base", "timeout": rng.choice((1, 5, 60)),
-                                                           "autoPause": rng.random() < 0.3})
+                                                           "autoPause": rng.random() < 0.3, "network": rng.choice(NETWORKS)})
         if reply.status != 201:
             time.sleep(0.2)
             return None
@@ -55,7 +58,7 @@ class Load:
                 self.shared.remove(box)
 
     def command(self, rng, box):
-        command = rng.choice(("echo hi", "head -c 300000 /dev/zero | tr '\\0' x", "sleep 0.3; exit 3", "yes | head -1000", "sleep 5"))
+        command = rng.choice(("echo hi", "head -c 300000 /dev/zero | tr '\\0' x", "sleep 0.3; exit 3", "yes | head -1000", "sleep 5", ASK, f"{ASK} & {ASK}"))
         with box.start(command) as connection:
             self.note("Start", connection.status)
             if connection.status == 200 and rng.random() < 0.8:
@@ -74,7 +77,7 @@ class Load:
 
     def change(self, rng, box):
         client, path = box.client, f"/sandboxes/{box.id}"
-        what = rng.randrange(8)
+        what = rng.randrange(10)
         if what == 0:
             self.ask(client, "POST", f"{path}/pause", {"memory": rng.random() < 0.5})
             self.ask(client, "POST", f"/v2{path}/connect", {"timeout": 60})
@@ -87,18 +90,22 @@ class Load:
             self.forget(box)
         elif what == 4:
             self.ask(client, "POST", f"{path}/timeout", {"timeout": rng.choice((0, 2, 60))})
+        elif what in (5, 6):
+            self.ask(client, "PUT", f"{path}/network", rng.choice(NETWORKS))
         else:
             self.ask(client, "POST", f"/v2{path}/connect", {"timeout": 60})
 
     def look(self, rng, box):
         for path in ("/v2/sandboxes", f"/sandboxes/{box.id}", f"/sandboxes/{box.id}/metrics", f"/v2/sandboxes/{box.id}/logs",
+                     f"/v1/sandboxes/{box.id}/connections",
                      "/snapshots", "/templates", "/events/sandboxes", "/metrics", "/capabilities"):
             if rng.random() < 0.5:
                 self.ask(box.client, "GET", path)
         self.note("List", box.rpc("process.Process/List", {})[0])
 
     def once(self, rng, client):
-        reply = self.ask(client, "POST", "/v1/run", {"language": "bash", "code": f"echo {rng.random()}"})
+        network = {"network": rng.choice(NETWORKS)} if rng.random() < 0.5 else {}
+        reply = self.ask(client, "POST", "/v1/run", {"language": "bash", "code": f"echo {rng.random()}; {ASK}"} | network)
         if reply.status == 404:
             time.sleep(0.1)
 

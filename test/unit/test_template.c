@@ -121,12 +121,79 @@ static void test_key(void **state)
 	assert_int_not_equal(embedded_key, 0);
 }
 
+/* --- the operator's certificates --------------------------------------------------------------------------- */
+
+#define HOST_CERTIFICATES "/etc/ssl/certs/ca-certificates.crt"
+#define END_LINE "-----END CERTIFICATE-----\n"
+
+/* The first certificate that this host trusts, in a file: real ones are hard to make here. */
+static bool write_certificate(const char *path, struct buf *ret)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	struct buf all = BUF_INIT((size_t)8 << 20);
+	const char *begin, *end;
+	bool found;
+
+	if (access(HOST_CERTIFICATES, R_OK) == 0)
+		read_file(AT_FDCWD, HOST_CERTIFICATES, &all);
+	begin = all.len ? strstr((char *)all.data, "-----BEGIN") : NULL;
+	end = begin ? strstr(begin, END_LINE) : NULL;
+	found = end && buf_add(ret, begin, (size_t)(end - begin) + strlen(END_LINE)) == 0 &&
+		write(fd, ret->data, ret->len) == (ssize_t)ret->len;
+	buf_done(&all);
+	return found;
+}
+
+static bool ends_with(const struct buf *text, const struct buf *end)
+{
+	return text->len >= end->len &&
+	       memcmp(text->data + text->len - end->len, end->data, end->len) == 0;
+}
+
+static void test_bundle(void **state)
+{
+	_cleanup_(buf_done) struct buf one = BUF_INIT((size_t)1 << 20);
+	_cleanup_(buf_done) struct buf extra = BUF_INIT((size_t)1 << 20);
+	_cleanup_(buf_done) struct buf all = BUF_INIT((size_t)8 << 20);
+	char dir[] = "/tmp/test_template.XXXXXX", path[64], with[64];
+	_cleanup_(fd_closep) int fd = -EBADF;
+	uint64_t without_key = 0, key = 0;
+	struct fail why = { 0 };
+	bool possible;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/ca.pem", dir);
+	(void)snprintf(with, sizeof(with), "%s/root", dir);
+	possible = write_certificate(path, &one);
+	if (possible) {
+		assert_int_equal(mkdir(with, 0755), 0);
+		fd = open(with, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(fd >= 0);
+		if (template_build_base(fd, path, &why) < 0)
+			fail_msg("%s", why.msg);
+		read_file(fd, "opt/glovebox/ca-bundle.pem", &extra);
+		assert_int_equal(extra.len, one.len);
+		assert_memory_equal(extra.data, one.data, one.len);
+		read_file(fd, "etc/ssl/certs/ca-certificates.crt", &all);
+		assert_true(all.len > one.len && ends_with(&all, &one));
+		assert_int_equal(template_base_key("", &without_key), 0);
+		assert_int_equal(template_base_key(path, &key), 0);
+		assert_int_not_equal(key, without_key);
+	}
+	assert_int_equal(template_base_key("/nonexistent/ca.pem", &key), -ENOENT);
+	assert_int_equal(nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+	if (!possible)
+		skip();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_embedded),
 		cmocka_unit_test(test_kernels),
 		cmocka_unit_test(test_key),
+		cmocka_unit_test(test_bundle),
 	};
 
 	return cmocka_run_group_tests_name("template", tests, make_root, remove_root);

@@ -2,6 +2,7 @@
 //
 // Over TLS and with a name for every sandbox: api.DOMAIN, PORT-ID.DOMAIN. Only E2B_DOMAIN says where.
 import assert from 'node:assert/strict';
+import https from 'node:https';
 import { Sandbox, box, caught, has, sdk, test } from './harness.mjs';
 
 test('only the domain is known: create, run, read, write', async () => {
@@ -17,6 +18,87 @@ test('only the domain is known: create, run, read, write', async () => {
 test('getHost() is a name below the domain', async () => {
   const sandbox = await box();
   assert.equal(sandbox.getHost(8000), `8000-${sandbox.sandboxId}.${process.env.E2B_DOMAIN}`);
+});
+
+const SERVER = `
+const http = require('http'), crypto = require('crypto');
+http.createServer((request, response) => {
+  let body = '';
+  request.on('data', (piece) => { body += piece; });
+  request.on('end', () => {
+    if (request.url === '/events') {
+      response.setHeader('Content-Type', 'text/event-stream');
+      response.write('data: 1\\n\\n');
+      setTimeout(() => response.end('data: 2\\n\\n'), 500);
+    } else {
+      response.setHeader('Content-Type', 'application/json');
+      response.end(JSON.stringify({ method: request.method, url: request.url, headers: request.headers, body }));
+    }
+  });
+}).on('upgrade', (request, socket) => {
+  const accept = crypto.createHash('sha1').update(request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11');
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n' +
+    'Sec-WebSocket-Accept: ' + accept.digest('base64') + '\\r\\n\\r\\n');
+  socket.pipe(socket);
+}).listen(3000, '127.0.0.1', () => console.log('up'));
+`;
+
+/** A sandbox with a web server at port 3000. */
+async function served(options) {
+  const sandbox = await box(options);
+  await sandbox.files.write('server.js', SERVER);
+  await new Promise((up, failed) => {
+    sandbox.commands.run('node server.js', { background: true, timeoutMs: 0, onStdout: up }).catch(failed);
+  });
+  return sandbox;
+}
+
+test('getHost() leads to a program in the sandbox', async () => {
+  const sandbox = await served();
+  const url = `https://${sandbox.getHost(3000)}`;
+  const said = await (await fetch(`${url}/path?query=1`, { method: 'POST', body: 'text' })).json();
+  assert.equal(said.method, 'POST');
+  assert.equal(said.url, '/path?query=1');
+  assert.equal(said.body, 'text');
+  assert.equal(said.headers['x-forwarded-proto'], 'https');
+  const pieces = [];
+  for await (const piece of (await fetch(`${url}/events`)).body) pieces.push(Buffer.from(piece).toString());
+  assert.deepEqual(pieces, ['data: 1\n\n', 'data: 2\n\n']);
+});
+
+test('a WebSocket to a program in the sandbox', async () => {
+  const sandbox = await served();
+  const [hostname, port] = sandbox.getHost(3000).split(':');
+  const echoed = await new Promise((done, failed) => {
+    https.get({
+      hostname, port, path: '/socket',
+      headers: { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==', 'Sec-WebSocket-Version': '13' },
+    }).on('upgrade', (response, socket) => {
+      socket.once('data', (data) => { socket.destroy(); done(data.toString()); });
+      socket.write('there and back');
+    }).on('response', (response) => failed(new Error(`status ${response.statusCode}`))).on('error', failed);
+  });
+  assert.equal(echoed, 'there and back');
+});
+
+test('a closed port, and a sandbox that is gone', async () => {
+  const sandbox = await box();
+  const url = `https://${sandbox.getHost(3999)}`;
+  const closed = await fetch(url);
+  assert.equal(closed.status, 502);
+  assert.equal((await closed.json()).port, 3999);
+  await sandbox.kill();
+  assert.equal((await (await fetch(url)).json()).message, 'The sandbox was not found');
+});
+
+test('allowPublicTraffic: false, maskRequestHost', async () => {
+  const sandbox = await served({ network: { allowPublicTraffic: false, maskRequestHost: 'localhost:${PORT}' } });
+  if (!sandbox.trafficAccessToken) return; // this version does not know of them
+  const url = `https://${sandbox.getHost(3000)}`;
+  assert.equal((await fetch(url)).status, 403);
+  const said = await (await fetch(url, { headers: { 'e2b-traffic-access-token': sandbox.trafficAccessToken } })).json();
+  assert.equal(said.headers.host, 'localhost:3000');
+  assert.equal(said.headers['e2b-traffic-access-token'], undefined);
 });
 
 test('URLs have the sandbox in their name', async () => {

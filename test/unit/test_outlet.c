@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's conversation with egress. The test takes egress' part, and says when it dies. */
+#include "server/outlet.h"
+
+#include "server/http.h"
+#include "server/sandbox.h"
+#include "server/secret.h"
+#include "server/server.h"
+#include "sys/sock.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define WAIT_MS 5000
+
+static struct server server;
+static struct sandbox sandbox = { .server = &server };
+static int lines, more_lines; /* of the sandbox's log; atomic */
+static const char *secret = "first";
+
+/* --- the rest of the server ----------------------------------------------------------------------------------- */
+
+struct sandbox *sandbox_get(struct server *s, const char *id)
+{
+	(void)s;
+	return strcmp(id, "i1") == 0 ? &sandbox : NULL;
+}
+
+void sandbox_put(struct sandbox *b)
+{
+	(void)b;
+}
+
+void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...)
+{
+	(void)b;
+	(void)level;
+	(void)fmt;
+	(void)__atomic_add_fetch(&more_lines, 1, __ATOMIC_SEQ_CST);
+}
+
+void sandbox_log_network(struct sandbox *b, const char *level, const char *fmt, ...)
+{
+	(void)b;
+	(void)level;
+	(void)fmt;
+	(void)__atomic_add_fetch(&lines, 1, __ATOMIC_SEQ_CST);
+}
+
+void server_log(struct server *s, const char *level, const char *event, json_t *fields)
+{
+	(void)s;
+	(void)level;
+	(void)event;
+	json_decref(fields);
+}
+
+int secret_expand(struct server *s, const char *key_id, const char *text, char *ret, size_t size,
+		  struct fail *fail)
+{
+	const char *now = __atomic_load_n(&secret, __ATOMIC_SEQ_CST);
+
+	(void)s;
+	(void)fail;
+	assert_string_equal(key_id, "key1");
+	if (!now)
+		return -ENOENT;
+	(void)snprintf(ret, size, "%s", strchr(text, '$') ? now : text);
+	return 0;
+}
+
+/* --- egress ------------------------------------------------------------------------------------------------------ */
+
+struct egress_end {
+	int sock;
+	struct egress_frame f;
+};
+
+static struct egress_end connect_egress(struct outlets *all)
+{
+	struct egress_end e = { .sock = -EBADF };
+	int pair[2];
+
+	assert_int_equal(sock_pair(pair), 0);
+	outlets_connect(all, pair[0]);
+	e.sock = pair[1];
+	return e;
+}
+
+/* False: there is nothing for a moment. */
+static bool hear(struct egress_end *e, int ms)
+{
+	struct pollfd p = { .fd = e->sock, .events = POLLIN };
+
+	if (poll(&p, 1, ms) <= 0)
+		return false;
+	assert_int_equal(egress_recv(e->sock, &e->f, EGRESS_FROM_SERVER, NULL, NULL), 1);
+	return true;
+}
+
+/* A whole policy; the name of its last rule, the value of its last header. */
+static void hear_policy(struct egress_end *e, char ret_rule[static POLICY_NAME_SIZE],
+			char ret_value[static EGRESS_HEADER_VALUE_SIZE])
+{
+	assert_true(hear(e, WAIT_MS));
+	assert_int_equal(e->f.head.type, EGRESS_POLICY);
+	for (;;) {
+		assert_true(hear(e, WAIT_MS));
+		assert_string_equal(e->f.as_COMMIT.id, "i1");
+		if (e->f.head.type == EGRESS_COMMIT)
+			return;
+		if (e->f.head.type == EGRESS_RULE)
+			memcpy(ret_rule, e->f.as_RULE.rule.name, POLICY_NAME_SIZE);
+		if (e->f.head.type == EGRESS_HEADER)
+			memcpy(ret_value, e->f.as_HEADER.value, EGRESS_HEADER_VALUE_SIZE);
+	}
+}
+
+static void expect_rule(struct egress_end *e, const char *name)
+{
+	char rule[POLICY_NAME_SIZE] = "", value[EGRESS_HEADER_VALUE_SIZE] = "";
+
+	hear_policy(e, rule, value);
+	assert_string_equal(rule, name);
+}
+
+static void answer(const struct egress_end *e, int err)
+{
+	struct egress_frame f = { .as_APPLIED = { .id = "i1", .err = err } };
+
+	assert_int_equal(egress_send(e->sock, EGRESS_APPLIED, &f, NULL, 0), 0);
+}
+
+static void tell(const struct egress_end *e, uint64_t number, unsigned reason, uint32_t flags)
+{
+	struct egress_frame f = { .as_EVENT = { .id = "i1",
+						.number = number,
+						.how = EGRESS_HOW_CONNECT,
+						.reason = reason,
+						.flags = flags,
+						.name = "a.test",
+						.port = 443,
+						.bytes_up = flags ? 10 : 0 } };
+
+	assert_int_equal(egress_send(e->sock, EGRESS_EVENT, &f, NULL, 0), 0);
+}
+
+/* --- who wants rules ---------------------------------------------------------------------------------------------- */
+
+struct wish {
+	pthread_t thread;
+	struct outlet *outlet;
+	const char *rules;
+	int result;
+};
+
+static struct network network_of(const char *text)
+{
+	struct config c = { .egress_enabled = true, .egress_internet = "listed" };
+	json_t *o = json_loads(text, 0, NULL);
+	struct network n = { 0 };
+	struct fail fail;
+
+	assert_non_null(o);
+	assert_int_equal(network_read(o, NETWORK_UNSAID, &c, &n, &fail), 0);
+	json_decref(o);
+	return n;
+}
+
+static void *apply(void *arg)
+{
+	struct wish *w = arg;
+	struct network n = network_of(w->rules);
+
+	w->result = outlet_apply(w->outlet, &n);
+	network_done(&n);
+	return NULL;
+}
+
+static void begin(struct wish *w, struct outlet *o, const char *rules)
+{
+	*w = (struct wish){ .outlet = o, .rules = rules, .result = 1 };
+	assert_int_equal(pthread_create(&w->thread, NULL, apply, w), 0);
+}
+
+static int end(struct wish *w)
+{
+	assert_int_equal(pthread_join(w->thread, NULL), 0);
+	return w->result;
+}
+
+static int start(void **state)
+{
+	struct outlets *all;
+
+	secret = "first";
+	lines = more_lines = 0;
+	if (outlets_new(&server, &all) < 0 || outlets_start(all) < 0)
+		return -1;
+	server.outlets = all;
+	*state = outlet_open(all, "i1", "key1", true);
+	return *state ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+	outlets_stop(server.outlets);
+	outlet_close(*state);
+	outlets_free(server.outlets);
+	return 0;
+}
+
+#define A "{\"allowOut\": [\"a.test\"]}"
+#define B "{\"allowOut\": [\"b.test\"]}"
+#define WITH_SECRET                                                                                \
+	"{\"allowOut\": [\"a.test\"], \"rules\": {\"a.test\": [{\"transform\": {\"headers\": "     \
+	"{\"X\": \"${secrets.k}\"}}}]}}"
+
+/* Nobody is told that it holds before egress has said so. */
+static void test_waits_for_the_answer(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	assert_false(hear(&e, 50));
+	assert_int_equal(w.result, 1);
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	fd_close(e.sock);
+}
+
+/* Without egress, whoever wants rules waits until there is one. */
+static void test_before_there_is_one(void **state)
+{
+	struct egress_end e;
+	struct wish w;
+
+	begin(&w, *state, A);
+	(void)poll(NULL, 0, 50);
+	e = connect_egress(server.outlets);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	fd_close(e.sock);
+}
+
+/* What egress refuses is forgotten: the next egress gets the rules before. */
+static void test_refused(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	begin(&w, *state, B);
+	expect_rule(&e, "b.test");
+	answer(&e, ESRCH);
+	assert_int_equal(end(&w), -ESRCH);
+	next = connect_egress(server.outlets);
+	expect_rule(&next, "a.test");
+	answer(&next, 0);
+	fd_close(e.sock);
+	fd_close(next.sock);
+}
+
+/* Egress dies with the rules unanswered: who waits is served by the next one. */
+static void test_dies_in_between(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	fd_close(e.sock);
+	(void)poll(NULL, 0, 50);
+	assert_int_equal(w.result, 1);
+	next = connect_egress(server.outlets);
+	expect_rule(&next, "a.test");
+	answer(&next, 0);
+	assert_int_equal(end(&w), 0);
+	fd_close(next.sock);
+}
+
+static void expect_secret(struct egress_end *e, const char *value)
+{
+	char rule[POLICY_NAME_SIZE] = "", got[EGRESS_HEADER_VALUE_SIZE] = "?";
+
+	hear_policy(e, rule, got);
+	assert_string_equal(got, value);
+	answer(e, 0);
+}
+
+/* A changed secret is told to those who use it; one that is gone leaves an empty header and a line in the log. */
+static void test_secret_changes(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	begin(&w, *state, WITH_SECRET);
+	expect_secret(&e, "first");
+	assert_int_equal(end(&w), 0);
+	__atomic_store_n(&secret, "second", __ATOMIC_SEQ_CST);
+	outlets_secret_changed(server.outlets, "key1", "other");
+	outlets_secret_changed(server.outlets, "key2", "k");
+	assert_false(hear(&e, 50));
+	outlets_secret_changed(server.outlets, "key1", "k");
+	expect_secret(&e, "second");
+	assert_int_equal(more_lines, 0);
+	__atomic_store_n(&secret, NULL, __ATOMIC_SEQ_CST);
+	outlets_secret_changed(server.outlets, "key1", "k");
+	expect_secret(&e, "");
+	for (int i = 0; i < 100 && __atomic_load_n(&more_lines, __ATOMIC_SEQ_CST) == 0; i++)
+		(void)poll(NULL, 0, 20);
+	assert_int_equal(more_lines, 1);
+	fd_close(e.sock);
+}
+
+static long long total(struct outlet *o, const char *name)
+{
+	json_t *all = outlet_json(o, 1000);
+	long long n = json_integer_value(json_object_get(json_object_get(all, "totals"), name));
+
+	json_decref(all);
+	return n;
+}
+
+/* Events are counted, all of them; the sandbox's log has a few of a flood. */
+static void test_events(void **state)
+{
+	enum { FLOOD = 1000 };
+	struct egress_end e = connect_egress(server.outlets);
+	json_t *all;
+
+	tell(&e, 1, POLICY_ALLOWED, 0);
+	tell(&e, 1, POLICY_ALLOWED, EGRESS_EVENT_END);
+	for (unsigned i = 0; i < FLOOD; i++)
+		tell(&e, 2 + i, POLICY_NOT_ALLOWED, 0);
+	for (int i = 0; i < 200 && total(*state, "refused") < FLOOD; i++)
+		(void)poll(NULL, 0, 20);
+	assert_int_equal(total(*state, "refused"), FLOOD);
+	assert_int_equal(total(*state, "allowed"), 1);
+	assert_int_equal(total(*state, "bytes_up"), 10);
+	/* 20 in a second, and perhaps the second changed, which also brings a line about those left out. */
+	assert_true(lines >= 20 && lines <= 20 * 5 + 5);
+	all = outlet_json(*state, 1000);
+	assert_int_equal(json_array_size(json_object_get(all, "connections")), OUTLET_LOG_MAX);
+	json_decref(all);
+	fd_close(e.sock);
+}
+
+/* An outlet that goes away while its rules are under way takes nobody with it. */
+static void test_closed_in_between(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets);
+	struct outlet *gone = outlet_open(server.outlets, "i2", "key1", false);
+	struct wish w;
+
+	assert_non_null(gone);
+	outlet_close(gone);
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	fd_close(e.sock);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_waits_for_the_answer, start, stop),
+		cmocka_unit_test_setup_teardown(test_before_there_is_one, start, stop),
+		cmocka_unit_test_setup_teardown(test_refused, start, stop),
+		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),
+		cmocka_unit_test_setup_teardown(test_secret_changes, start, stop),
+		cmocka_unit_test_setup_teardown(test_events, start, stop),
+		cmocka_unit_test_setup_teardown(test_closed_in_between, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
