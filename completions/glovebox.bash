@@ -136,6 +136,13 @@ _glovebox_secret() {
 		_glovebox_words "$cur" '--from-file -q --quiet -o --output -h --help'
 }
 
+_glovebox_cert() {
+	case $2 in
+	--out) _glovebox_files "$1" -d ;;
+	*) _glovebox_words "$1" '--out -h --help' ;;
+	esac
+}
+
 _glovebox_config() {
 	case $2 in
 	check | --config) _glovebox_files "$1" ;;
@@ -180,7 +187,7 @@ _glovebox() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_glovebox_words "$cur" 'run repl languages egress serve key config secret create ls exec shell cp logs inspect network stats
+		_glovebox_words "$cur" 'run repl languages egress serve key cert config secret create ls exec shell cp logs inspect network stats
 			pause resume snapshot kill doctor version help'
 		return
 	fi
@@ -193,6 +200,7 @@ _glovebox() {
 	secret) _glovebox_secret "$cur" "$prev" "$program" ;;
 	serve) _glovebox_serve "$cur" "$prev" "$program" ;;
 	key) _glovebox_key "$cur" "$prev" "$program" ;;
+	cert) _glovebox_cert "$cur" "$prev" ;;
 	config) _glovebox_config "$cur" "$prev" ;;
 	create)
 		_glovebox_sandbox_verb "$cur" "$prev" "$program" '--timeout --pause --env --metadata --allow --allow-set

@@ -40,7 +40,7 @@ function __glovebox_after
 	test (count $words) -eq 2; and test "$words[2]" = $argv[1]
 end
 
-set -l verbs run repl languages egress serve key config secret create ls exec shell cp logs inspect network stats pause resume snapshot kill doctor version help
+set -l verbs run repl languages egress serve key cert config secret create ls exec shell cp logs inspect network stats pause resume snapshot kill doctor version help
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -f
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a run -d 'run code or a command in a sealed box'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a repl -d 'a notebook prompt on a sealed box'
@@ -48,6 +48,7 @@ complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a languages -d
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a egress -d 'keep rule sets for the network, and ask what they allow'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a serve -d 'serve sandboxes over HTTP'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a key -d 'make, show, rotate and revoke keys'
+complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a cert -d 'make a certificate for a domain of sandbox addresses'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a config -d 'check and show settings'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a secret -d 'keep values that only requests of sandboxes get'
 complete -c glovebox -n "not __fish_seen_subcommand_from $verbs" -a create -d 'create a sandbox'
@@ -150,6 +151,9 @@ complete -c glovebox -n '__glovebox_after secret' -a 'set ls rm'
 complete -c glovebox -n '__glovebox_at secret' -l from-file -r -F -d 'set: read the value from there'
 complete -c glovebox -n '__glovebox_at secret' -s q -l quiet -d 'ls: only names'
 
+complete -c glovebox -n '__glovebox_at cert' -f
+complete -c glovebox -n '__glovebox_at cert' -l out -r -F -d 'where to'
+
 complete -c glovebox -n '__glovebox_at config' -f
 complete -c glovebox -n '__glovebox_after config' -a 'check show example'
 complete -c glovebox -n '__glovebox_at config check' -F
@@ -193,6 +197,6 @@ complete -c glovebox -n '__glovebox_at stats' -s a -l all -d 'all that are kept'
 complete -c glovebox -n '__glovebox_at pause' -l files-only -d 'keep only their files'
 complete -c glovebox -n '__glovebox_at snapshot' -l name -x -d 'how to call it'
 
-for verb in run repl languages egress serve key config secret create ls exec shell cp logs inspect network stats pause resume snapshot kill doctor
+for verb in run repl languages egress serve key cert config secret create ls exec shell cp logs inspect network stats pause resume snapshot kill doctor
 	complete -c glovebox -n "__glovebox_at $verb" -s h -l help -d 'show the options'
 end

@@ -178,6 +178,7 @@ int client_inspect(int argc, char **argv)
 		return status;
 	(void)json_object_del(o, "envdAccessToken");
 	(void)json_object_del(o, "trafficAccessToken");
+	network_hide_values(json_object_get(o, "network"));
 	add_totals(argv[optind], o);
 	if (!json) {
 		json_t *list = json_pack("[O]", o);

@@ -2,6 +2,7 @@
 /* glovebox network: what a sandbox may reach, what it reached, and changing that while it runs. */
 #include "client/network.h"
 
+#include "base/termsafe.h"
 #include "client/api.h"
 #include "client/client.h"
 
@@ -76,18 +77,47 @@ static void print_list(const char *title, const json_t *list)
 		(void)printf("%-8s %s\n", title, json_string_value(entry));
 }
 
-/* Only which headers: their values are nobody's business on a screen. */
-static void print_headers(json_t *rules)
+static json_t *headers_of(const json_t *list)
+{
+	return json_object_get(json_object_get(json_array_get(list, 0), "transform"), "headers");
+}
+
+static void hide_values(json_t *headers)
+{
+	json_t *value;
+	const char *name;
+	void *next;
+
+	json_object_foreach_safe(headers, next, name, value)
+	{
+		const char *text = json_string_value(value);
+
+		if (!text || !strstr(text, "${"))
+			(void)json_object_set_new(headers, name, json_string("(hidden)"));
+	}
+}
+
+void network_hide_values(json_t *network)
+{
+	json_t *list;
+	const char *host;
+
+	json_object_foreach(json_object_get(network, "rules"), host, list)
+		hide_values(headers_of(list));
+}
+
+static void print_headers(const json_t *network)
 {
 	json_t *list, *value;
 	const char *host, *name;
 
-	json_object_foreach(rules, host, list) {
-		json_t *headers = json_object_get(
-			json_object_get(json_array_get(list, 0), "transform"), "headers");
+	json_object_foreach(json_object_get(network, "rules"), host, list) {
+		json_object_foreach(headers_of(list), name, value) {
+			char shown[256];
 
-		json_object_foreach(headers, name, value)
-			(void)printf("%-8s %s: %s\n", "header", host, name);
+			termsafe_line(json_string_value(value), shown, sizeof(shown));
+			(void)printf("%-8s %s: %s: %s\n", "header", host, name, shown);
+		}
 	}
 }
 
@@ -97,7 +127,7 @@ static void print_rules(const json_t *info)
 
 	print_list("allow", json_object_get(network, "allowOut"));
 	print_list("deny", json_object_get(network, "denyOut"));
-	print_headers(json_object_get(network, "rules"));
+	print_headers(network);
 	if (!json_is_true(json_object_get(info, "allowInternetAccess")))
 		(void)printf("It reaches nothing.\n");
 	else if (!json_object_get(network, "allowOut"))
@@ -170,6 +200,7 @@ static int show(struct api *a, const char *id, const char *path, bool json)
 	if (api_call(a, "GET", path, NULL, &info, &fail) < 0 ||
 	    network_ask(a, id, json ? NETWORK_CONNECTIONS_MAX : SHOWN, &did, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s", fail.msg);
+	network_hide_values(json_object_get(info, "network"));
 	if (json) {
 		(void)json_object_set(did, "rules", json_object_get(info, "network"));
 		return client_print_json(did);

@@ -26,6 +26,9 @@ bool network_option(json_t *network, int option, const char *value);
 /* After the last. */
 void network_options_done(json_t *network);
 
+/* Values of headers that are no placeholders may be secret, and are nobody's business on a screen. */
+void network_hide_values(json_t *network);
+
 /* What a sandbox did: GET /v1/sandboxes/{id}/connections. */
 _must_check_ int network_ask(struct api *a, const char *id, size_t limit, json_t **ret,
 			     struct fail *fail);

@@ -71,7 +71,7 @@ static int take_draft(struct egress *g, struct net *n)
 
 	if (r == 0)
 		r = spec_expand(draft, &g->sets, &rules);
-	if (r < 0) {
+	if (!rules) {
 		(void)spec_free(draft);
 		return r;
 	}
@@ -111,7 +111,7 @@ static void expand_again(struct egress *g, struct net *n)
 	if (!n->spec)
 		return;
 	r = spec_expand(n->spec, &g->sets, &rules);
-	if (r < 0) {
+	if (!rules) {
 		talk_log("sandbox %s has no network any more: %s", n->id,
 			 r == -ESRCH ? "a rule set that it uses is gone" : strerror(-r));
 		drop_policy(n);

@@ -6,8 +6,10 @@
  *             before it reads a byte from the network (seal.c).
  * Holds       the socket to the warden (3), the listening socket (4), the directory of the store (5), with TLS its
  *             certificate and key (6, 7, closed once read), and for each sandbox its control socket.
- * Reads       requests from anybody, frames from agents: both hostile. Messages from the warden.
- * Talks to    the warden, which makes and ends boxes; agents, over a socket for each operation; webhooks.
+ * Reads       requests from anybody, frames from agents, answers of programs in boxes: all hostile. Messages from the
+ *             warden.
+ * Talks to    the warden, which makes and ends boxes; agents, over a socket for each operation; ports
+ *             of boxes, over sockets that the warden opened there; webhooks.
  * Must never  fork or execute anything, touch a box's files except through its agent, write a secret to the log.
  *
  * Theory of operation: main() sets everything up in one thread, seals, then starts the threads: one that reads from the
@@ -23,8 +25,8 @@
 #include "server/http_daemon.h"
 #include "server/log_queue.h"
 #include "server/openapi.h"
-#include "server/port.h"
 #include "server/outlet.h"
+#include "server/port.h"
 #include "server/rate.h"
 #include "server/routes.h"
 #include "server/seal.h"

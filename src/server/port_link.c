@@ -14,7 +14,7 @@
 
 #define SOCKET_MS 5000  /* the warden may take so long to open one */
 #define CONNECT_MS 5000 /* a program that listens and never accepts fills its queue */
-#define RECV_MS 20
+#define RECV_US 20000
 #define TRIES 5
 #define BETWEEN_TRIES_MS 100
 
@@ -136,7 +136,7 @@ static int connect_somehow(struct request *r)
 /* From here on recv() waits for a moment; whoever must not wait says so. */
 static void become_patient(int fd)
 {
-	const struct timeval moment = { .tv_usec = RECV_MS * 1000 };
+	const struct timeval moment = { .tv_usec = RECV_US };
 
 	(void)fcntl(fd, F_SETFL, 0);
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));

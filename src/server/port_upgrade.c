@@ -2,7 +2,7 @@
 /*
  * WebSockets. Once the program has said 101, the library hands the client's connection to us, in the connection's own
  * thread, which then carries bytes both ways until one side ends. With TLS we go on with the library's session: what it
- * offers instead, a pair of sockets that it shovels to and fro itself, has buffers of a few bytes when its memory is used
+ * offers instead, a pair of sockets that it shovels back and forth itself, has buffers of a few bytes when its memory is used
  * up, which it is after any request (0.9.75).
  */
 #include "server/port.h"

@@ -18,6 +18,7 @@ PORT = 3000
 SERVER = (pathlib.Path(__file__).resolve().parent / "port_server.py").read_bytes()
 BIG = 100 << 20
 SLOW = 20
+QUIET = 12  # seconds: more than a request may take for its head
 WEB = {"Accept": "text/html,application/xhtml+xml"}
 WORLD = {}  # the box that most tests share
 
@@ -33,6 +34,8 @@ def shared(world):
     if "box" not in WORLD or WORLD["service"] is not world.service:
         WORLD.update(box=world.client.create(timeout=3600), service=world.service)
         start(WORLD["box"])
+        assert service.wait_for(lambda: visit(world, WORLD["box"], "/echo").status == 200, 10)
+        WORLD.update(quiet=websocket(world, WORLD["box"]), since=time.monotonic())
     return WORLD["box"]
 
 
@@ -404,9 +407,9 @@ def test_websocket(world):
 
 def test_websocket_quiet(world):
     """a WebSocket may be quiet for longer than a request may"""
-    box = shared(world)
-    with websocket(world, box) as peer:
-        time.sleep(12)
+    shared(world)
+    with WORLD["quiet"] as peer:
+        time.sleep(max(0, QUIET - (time.monotonic() - WORLD["since"])))
         peer.send(b"still there")
         assert peer.take(11) == b"still there"
 

@@ -75,6 +75,19 @@ class Load:
         if status == 200:
             self.note("GetWatcherEvents", box.rpc("filesystem.Filesystem/GetWatcherEvents", answer)[0])
 
+    def visit(self, rng, box):
+        """Programs at ports, some of which are not there; some visitors do not wait for the end."""
+        if rng.random() < 0.3:
+            with box.start("setsid python3 -m http.server 3000 >/dev/null 2>&1 </dev/null &") as connection:
+                self.note("Start", connection.status)
+        for _ in range(rng.randrange(1, 6)):
+            headers = {"Host": f"{rng.choice((3000, 3000, 3001))}-{box.id}.localhost"}
+            with box.client.connect() as connection:
+                if rng.random() < 0.2:
+                    connection.send(f"GET / HTTP/1.1\r\nHost: {headers['Host']}\r\n\r\n".encode())
+                else:
+                    self.note("port", connection.ask("GET", "/etc/hostname", headers).status)
+
     def change(self, rng, box):
         client, path = box.client, f"/sandboxes/{box.id}"
         what = rng.randrange(10)
@@ -117,7 +130,7 @@ class Load:
                 box = self.box(rng, client)
                 if box is None:
                     continue
-                deed = rng.choice((self.command, self.command, self.files, self.change, self.look))
+                deed = rng.choice((self.command, self.command, self.files, self.visit, self.visit, self.change, self.look))
                 deed(rng, box)
                 if rng.random() < 0.05:
                     self.once(rng, client)

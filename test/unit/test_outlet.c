@@ -356,6 +356,31 @@ static void test_events(void **state)
 	fd_close(e.sock);
 }
 
+/* A box that was made again and never got doors is not known to egress: it can be told to reach nothing, and that stays. */
+static void test_nothing_for_nobody(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	begin(&w, *state, "{\"allowOut\": []}");
+	expect_rule(&e, "");
+	answer(&e, ENOENT);
+	assert_int_equal(end(&w), 0);
+	begin(&w, *state, B);
+	expect_rule(&e, "b.test");
+	answer(&e, ENOENT);
+	assert_int_equal(end(&w), -ENOENT);
+	next = connect_egress(server.outlets);
+	expect_rule(&next, "");
+	answer(&next, ENOENT);
+	fd_close(e.sock);
+	fd_close(next.sock);
+}
+
 /* An outlet that goes away while its rules are under way takes nobody with it. */
 static void test_closed_in_between(void **state)
 {
@@ -381,6 +406,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),
 		cmocka_unit_test_setup_teardown(test_secret_changes, start, stop),
 		cmocka_unit_test_setup_teardown(test_events, start, stop),
+		cmocka_unit_test_setup_teardown(test_nothing_for_nobody, start, stop),
 		cmocka_unit_test_setup_teardown(test_closed_in_between, start, stop),
 	};
 
