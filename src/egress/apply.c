@@ -176,14 +176,29 @@ enum policy_reason net_check_address(struct egress *g, struct net *n, const stru
 	return reason;
 }
 
+/* As E2B has it: the rule of the host itself, else the longest of those that it is below. */
+static const char *headers_host(const struct net *n, const char *host)
+{
+	const char *best = NULL;
+
+	for (size_t i = 0; i < n->n_headers; i++) {
+		const char *of = n->headers[i].host;
+
+		if (strcmp(of, host) == 0)
+			return of;
+		if (of[0] == '.' && name_is_below(host, of + 1) &&
+		    (!best || strlen(of) > strlen(best)))
+			best = of;
+	}
+	return best;
+}
+
 void net_headers_for(const struct net *n, const char *host,
 		     void (*f)(const struct net_header *h, void *arg), void *arg)
 {
-	for (size_t i = 0; i < n->n_headers; i++) {
-		const struct net_header *h = &n->headers[i];
+	const char *of = headers_host(n, host);
 
-		if (h->host[0] == '.' ? name_is_below(host, h->host + 1) :
-					strcmp(h->host, host) == 0)
-			f(h, arg);
-	}
+	for (size_t i = 0; of && i < n->n_headers; i++)
+		if (strcmp(n->headers[i].host, of) == 0)
+			f(&n->headers[i], arg);
 }
