@@ -102,8 +102,9 @@ void network_hide_values(json_t *network)
 	json_t *list;
 	const char *host;
 
-	json_object_foreach(json_object_get(network, "rules"), host, list)
+	json_object_foreach(json_object_get(network, "rules"), host, list) {
 		hide_values(headers_of(list));
+	}
 }
 
 static void print_headers(const json_t *network)

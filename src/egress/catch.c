@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of programs that know of no proxy: led to our door by the box's own network namespace, with
- * the address that they were to go to. An address that a rule allows is dialed as it is. For everything else a name is needed: on 443 and 80 the
- * client says it, and what it says is resolved anew; elsewhere it must be one that our DNS gave the address for.
+ * Connections of programs that know of no proxy: led to our door by the box's own network namespace, with the
+ * address that they were to go to. An address that a rule allows is dialed as it is. For everything else a name is
+ * needed: on 443 and 80 the client says it, and what it says is resolved anew; elsewhere it must be one that our
+ * DNS gave the address for.
  */
 #include "egress/conn.h"
 
@@ -19,7 +20,8 @@ static int original_destination(int fd, struct target *ret)
 	return address_from_sockaddr((struct sockaddr *)&there, &ret->address, &ret->port);
 }
 
-/* Who comes to the door itself, or wanted to stay in his own box, was not redirected: dialing that would be us again. */
+/* Who comes to the door itself, or wanted to stay in his own box, was not redirected: dialing that would be us
+ * again. */
 static bool is_here(const struct target *t)
 {
 	const char *special = address_special(&t->address);
@@ -55,7 +57,11 @@ void catch_begin(struct egress *g, struct conn *c)
 	if (policy_reason_allows(reason)) {
 		c->name_is_hint = true;
 		(void)resolve_told(g, c->net, &c->target.address, c->target.port, c->target.name);
-		step_decide(g, c);
+		c->name_is_optional = c->target.port == 80 && c->net->n_headers > 0;
+		if (c->name_is_optional)
+			step_naming(g, c);
+		else
+			step_decide(g, c);
 	} else if (c->target.port == 443 || c->target.port == 80) {
 		step_naming(g, c);
 	} else {

@@ -8,8 +8,8 @@
  * Each step ends in a call of the next one, as the last thing it does: the connection may be gone when it returns.
  * No byte of a client reaches a host before everything that is known about it has been held against the policy.
  *
- * The log has one event for a connection that is refused, and two for one that is let out: when its first byte may go,
- * and at its end.
+ * The log has one event for a connection that is refused, and two for one that is let out: when its first byte may
+ * go, and at its end.
  */
 #pragma once
 
@@ -44,7 +44,8 @@ enum conn_up {
 	UP_RAW,
 };
 
-/* One direction. Never more than one of data and pipe is in use, and nothing is read while there is something in them. */
+/* One direction. Never more than one of data and pipe is in use, and nothing is read while there is something in
+ * them. */
 struct flow {
 	unsigned char
 		*data; /* at to len are still to be sent; wiped when done, it may hold secrets */
@@ -71,6 +72,7 @@ struct conn {
 
 	struct target target;
 	bool name_is_hint; /* it was allowed by its address; the name is only told to people */
+	bool name_is_optional; /* allowed without one: only requests to hosts that headers are added for are looked into */
 	bool is_told_address; /* our DNS gave the box this address for the name: it is dialed as it is */
 	bool by_name;         /* a rule names it: what it says must name the same */
 	bool is_proved;       /* it does */
@@ -105,7 +107,7 @@ struct conn {
 	struct flow up, down;
 };
 
-/* --- conn.c ---------------------------------------------------------------------------------------- */
+/* --- conn.c ----------------------------------------------------------------------------------- */
 
 /* Not let out, or no longer: tells the log, and the client in its language. The connection may be gone. */
 void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason);
@@ -125,7 +127,7 @@ _must_check_ int conn_read(struct conn *c);
 /* Is it allowed as the policy is now? */
 bool conn_is_allowed(struct egress *g, struct conn *c);
 
-/* --- steps.c: from the first byte to a host ----------------------------------------------------------- */
+/* --- steps.c: from the first byte to a host --------------------------------------------------- */
 
 void step_begin(struct egress *g, struct conn *c);
 /* Something came from the client, before the relay. */
@@ -137,22 +139,25 @@ void step_naming(struct egress *g, struct conn *c);
 /* dial.c: the host is there. */
 void step_connected(struct egress *g, struct conn *c);
 
-/* --- catch.c, http.c, proof.c ------------------------------------------------------------------------- */
+/* --- catch.c, http.c, proof.c ----------------------------------------------------------------- */
 
 void catch_begin(struct egress *g, struct conn *c);
 /* The request in c->head may be sent when the host is there. */
 void http_begin(struct egress *g, struct conn *c);
 void http_send(struct egress *g, struct conn *c);
-/* The head of a request in the clear, to the host of a tunnel or of a caught connection. ALLOWED: c->head has it; 0: more must come. */
+/* Do rules add headers to requests to this host? */
+bool http_has_headers(const struct net *n, const char *name);
+/* The head of a request in the clear, to the host of a tunnel or of a caught connection. ALLOWED: c->head has it;
+ * 0: more must come. */
 enum policy_reason http_read_origin(struct conn *c);
 void http_refusal(const struct conn *c, enum policy_reason reason, char *ret, size_t size);
-/* Holds what the client said against the name. 1: it is what was allowed, go on; 0: more must come; -EPERM: c->verdict; -EINPROGRESS:
- * c is at another step. */
+/* Holds what the client said against the name. 1: it is what was allowed, go on; 0: more must come; -EPERM:
+ * c->verdict; -EINPROGRESS: c is at another step. */
 _must_check_ int proof_look(struct egress *g, struct conn *c, bool is_ended);
 /* The same for a handshake only. 0: more must come. */
 enum policy_reason proof_hello(struct conn *c, char ret_name[static POLICY_NAME_SIZE]);
 
-/* --- dial.c ------------------------------------------------------------------------------------------ */
+/* --- dial.c ----------------------------------------------------------------------------------- */
 
 void dial_begin(struct egress *g, struct conn *c);
 /* The host's descriptor has something, before the relay. */
@@ -160,7 +165,7 @@ void dial_ready(struct egress *g, struct conn *c);
 /* The time for this address is over. */
 void dial_due(struct egress *g, struct conn *c);
 
-/* --- relay.c, flow.c, pipes.c ------------------------------------------------------------------------ */
+/* --- relay.c, flow.c, pipes.c ----------------------------------------------------------------- */
 
 void relay_begin(struct egress *g, struct conn *c);
 void relay_client_ready(struct egress *g, struct conn *c, uint32_t events);
@@ -188,10 +193,8 @@ _must_check_ int flow_body(struct conn *c);
 _must_check_ int pipes_take(bool want_large, int ret[2], bool *ret_large);
 void pipes_give(int pipe[2], bool large, bool is_empty);
 
-/* --- tls.c --------------------------------------------------------------------------------------------- */
+/* --- tls.c ------------------------------------------------------------------------------------ */
 
-/* Reads the certificates that are trusted, while files can be read. ca_bundle: more of them, or "". */
-_must_check_ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail);
 /* Begins the handshake for c->target.name. -EPROTO, -ENOMEM. */
 _must_check_ int tls_begin(struct egress *g, struct conn *c);
 /* 1: done; 0: wait, for *ret_events; -EPROTO. */

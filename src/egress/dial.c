@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reaching a host: the addresses that were checked, one after the other, and nothing else. Where this machine's network has a proxy, that is
- * dialed instead, and asked for the host by its name. Then TLS, if a rule wants it.
+ * Reaching a host: the addresses that were checked, one after the other, and nothing else. Where this machine's
+ * network has a proxy, that is dialed instead, and asked for the host by its name. Then TLS, if a rule wants it.
  */
 #include "egress/conn.h"
 
@@ -26,7 +26,7 @@ static bool needs_tunnel(const struct egress *g, const struct conn *c)
 	return has_proxy(g) && (!c->head || c->use_tls);
 }
 
-/* --- one address ----------------------------------------------------------------------------------------- */
+/* --- one address ------------------------------------------------------------------------------ */
 
 /* 1: there at once; 0: on its way. */
 static int connect_to(struct egress *g, struct conn *c, const struct net_address *a)
@@ -94,7 +94,7 @@ static void dial_next(struct egress *g, struct conn *c)
 	conn_refuse(g, c, POLICY_CONNECT);
 }
 
-/* --- the proxy of this machine's network --------------------------------------------------------------------- */
+/* --- the proxy of this machine's network ------------------------------------------------------ */
 
 #define UPSTREAM_HEAD_MAX 8192
 
@@ -138,7 +138,7 @@ static int upstream_answer(struct conn *c)
 		       -EPROTO;
 }
 
-/* --- and then -------------------------------------------------------------------------------------------------- */
+/* --- and then --------------------------------------------------------------------------------- */
 
 static void tls_more(struct egress *g, struct conn *c)
 {

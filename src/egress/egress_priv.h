@@ -13,11 +13,13 @@
  *	dns.c      DNS questions of boxes   dns_udp.c, dns_tcp.c  how they come
  *	dns_message.c  their bytes
  *
- *	conn.c     a connection of a box from begin to end
- *	http.c     requests in the clear, and CONNECT       http_head.c  their heads
+ *	conn.c     a connection of a box from begin to end    steps.c  its way to a host
+ *	http.c     requests in the clear    http_head.c, http_build.c  how they are read and written anew
  *	socks.c    SOCKS5                   catch.c     connections that knew of no proxy
- *	hello.c    the name in a TLS handshake          dial.c      reaching a host
- *	relay.c    bytes both ways          tls.c       TLS towards a host, for headers that we add
+ *	first.c    which protocol it is     hello.c     the name in a TLS handshake
+ *	proof.c    what it says against the name it was allowed for    target.c  a host and a port
+ *	dial.c     reaching a host          tls.c       TLS towards a host, for headers that we add
+ *	relay.c    bytes both ways          flow.c, pipes.c  one direction
  */
 #pragma once
 

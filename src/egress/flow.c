@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One direction of a connection. It reads only when everything it read before has been passed on: a side that does not read costs
- * what its sockets hold and no more, and stops the other one. Where nobody needs to look at the bytes they go
- * through a pipe in the kernel.
+ * One direction of a connection. It reads only when everything it read before has been passed on: a side that does
+ * not read costs what its sockets hold and no more, and stops the other one. Where nobody needs to look at the
+ * bytes they go through a pipe in the kernel.
  */
 #include "egress/conn.h"
 
@@ -16,7 +16,7 @@
 /* One thread: whoever reads has them for himself until he has passed on what he read. */
 static unsigned char scratch[COPY_BYTES], framed[COPY_BYTES + HTTP_BODY_MORE];
 
-/* --- what waits to be sent ---------------------------------------------------------------------------------- */
+/* --- what waits to be sent -------------------------------------------------------------------- */
 
 struct flow *flow_of(struct conn *c, bool up)
 {
@@ -92,7 +92,7 @@ int flow_refuse(struct conn *c, enum policy_reason reason)
 	return -EPERM;
 }
 
-/* --- sending --------------------------------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static ssize_t send_to(struct conn *c, bool up, const void *data, size_t len)
 {
@@ -179,9 +179,10 @@ int flow_settle(struct conn *c, bool up)
 	return f->in_pipe ? empty_pipe(c, up) : 1;
 }
 
-/* --- reading ----------------------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
-/* The first bytes of the answer to an upgrade: only when the host agrees is the rest of what the client sends no request. */
+/* The first bytes of the answer to an upgrade: only when the host agrees is the rest of what the client sends no
+ * request. */
 static void note_status(struct conn *c, const unsigned char *data, size_t len)
 {
 	size_t n = MIN(len, sizeof(c->status) - c->status_len);

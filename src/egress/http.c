@@ -27,6 +27,15 @@ static void headers_for(const struct conn *c, struct added *ret)
 		net_headers_for(c->net, c->target.name, take_header, ret);
 }
 
+bool http_has_headers(const struct net *n, const char *name)
+{
+	struct added added = { .n = 0 };
+
+	if (name[0])
+		net_headers_for(n, name, take_header, &added);
+	return added.n > 0;
+}
+
 /* --- the request ------------------------------------------------------------------------------------------ */
 
 enum policy_reason http_read_origin(struct conn *c)
@@ -56,6 +65,11 @@ void http_begin(struct egress *g, struct conn *c)
 	c->use_tls = added.tls;
 	if (c->use_tls && c->target.port == 80)
 		c->target.port = 443;
+	/* As in a tunnel. */
+	if (c->target.port == 443 && c->target.name[0] && !c->use_tls) {
+		conn_refuse(g, c, POLICY_NOT_TLS);
+		return;
+	}
 	/* A tunnel is there already, and it is not to be in TLS: on with it. */
 	if (c->host_fd >= 0 && !c->use_tls) {
 		http_send(g, c);
@@ -109,6 +123,7 @@ static const char *status_of(enum policy_reason reason)
 	case POLICY_BAD_REQUEST:
 	case POLICY_HOST_MISMATCH:
 	case POLICY_NOT_HTTP:
+	case POLICY_NOT_TLS:
 	case POLICY_PROTOCOL:
 		return "400 Bad Request";
 	case POLICY_TOO_SLOW:

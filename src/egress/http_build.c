@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request as it is sent on: written anew from what was understood, never copied as it came. So there is only one way to
- * read it, whoever reads it next. The headers that are added may hold secrets: they are in one piece of
+ * A request as it is sent on: written anew from what was understood, never copied as it came. So there is only one
+ * way to read it, whoever reads it next. The headers that are added may hold secrets: they are in one piece of
  * memory that is never moved.
  */
 #include "egress/request.h"
@@ -121,7 +121,7 @@ int http_head_build(const struct http_head *h, const unsigned char *data,
 	return 0;
 }
 
-/* --- the body --------------------------------------------------------------------------------------- */
+/* --- the body --------------------------------------------------------------------------------- */
 
 struct body {
 	enum http_body kind;

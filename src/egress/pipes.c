@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipes for splice(): bytes go from socket to socket through one without being copied. They are only held while there is something in
- * them, so a few do for a thousand connections. The kernel gives a user 64 MiB of large ones and then only tiny ones, so that large ones
- * are for those whose bytes flow: see move() in relay.c.
+ * Pipes for splice(): bytes go from socket to socket through one without being copied. They are only held while
+ * there is something in them, so a few do for a thousand connections. The kernel gives a user 64 MiB of large ones
+ * and then only tiny ones, so that large ones are for those whose bytes flow: see flow_move().
  */
 #include "egress/conn.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tunnel to a host that a rule names: is it that host which the client means? On 443 a TLS handshake must say so (NW-11). On other
- * ports the client may speak what it likes, but if it speaks TLS or HTTP, that names a host too, and it must be the same one: a server
- * goes by that name and not by the address it was reached at.
+ * A tunnel to a host that a rule names: is it that host which the client means? On 443 a TLS handshake must say so
+ * (NW-11). On other ports the client may speak what it likes, but if it speaks TLS or HTTP, that names a host too,
+ * and it must be the same one: a server goes by that name and not by the address it was reached at.
  */
 #include "egress/conn.h"
 

@@ -2,8 +2,8 @@
 /*
  * Bytes both ways, until both sides have said all they had to say.
  *
- * A request in the clear has one direction that ends with it (NW-13): what the client sends afterwards is never read as a
- * request, and the answer goes on to its end.
+ * A request in the clear has one direction that ends with it (NW-13): what the client sends afterwards is never
+ * read as a request, and the answer goes on to its end.
  */
 #include "egress/conn.h"
 
@@ -14,7 +14,7 @@
 
 #define ROUNDS 16 /* in one go, then it is others' turn */
 
-/* --- held against the name ------------------------------------------------------------------------------------------ */
+/* --- held against the name -------------------------------------------------------------------- */
 
 static uint64_t deadline(const struct conn *c)
 {
@@ -53,7 +53,7 @@ static int prove(struct egress *g, struct conn *c)
 	return look(g, c, r == -ENODATA);
 }
 
-/* --- both directions ------------------------------------------------------------------------------------------------ */
+/* --- both directions -------------------------------------------------------------------------- */
 
 static int read_up(struct egress *g, struct conn *c)
 {
@@ -180,7 +180,7 @@ void relay_begin(struct egress *g, struct conn *c)
 		(void)go(g, c, true);
 }
 
-/* --- events --------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 void relay_client_ready(struct egress *g, struct conn *c, uint32_t events)
 {

@@ -26,7 +26,7 @@ void step_begin(struct egress *g, struct conn *c)
 	conn_want_client(g, c, EPOLLIN);
 }
 
-/* --- the answer to who asked for a tunnel ------------------------------------------------------------- */
+/* --- the answer to who asked for a tunnel ----------------------------------------------------- */
 
 /* -EPIPE: it is gone, or does not read so few bytes. */
 static int answer(struct conn *c)
@@ -48,10 +48,10 @@ static int answer(struct conn *c)
 	return 0;
 }
 
-/* --- the request ---------------------------------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------------------------ */
 
-/* CONNECT and SOCKS. To port 80 the request itself says what is wanted, and with which headers: it is read before anybody is
- * dialed. What needs no name is not looked into. */
+/* CONNECT and SOCKS. To port 80 the request itself says what is wanted, and with which headers: it is read before
+ * anybody is dialed. What needs no name is not looked into. */
 static void tunnel_begin(struct egress *g, struct conn *c)
 {
 	enum policy_reason reason;
@@ -66,14 +66,16 @@ static void tunnel_begin(struct egress *g, struct conn *c)
 		return;
 	}
 	reason = policy_name(&c->net->policy, c->target.name, c->target.port, &by_name);
-	if (!policy_reason_allows(reason))
+	if (!policy_reason_allows(reason)) {
 		conn_refuse(g, c, reason);
-	else if (!by_name || c->target.port != 80)
+	} else if (c->target.port != 80 || (!by_name && c->net->n_headers == 0)) {
 		step_decide(g, c);
-	else if (answer(c) < 0)
+	} else if (answer(c) < 0) {
 		conn_end(g, c, reason, true);
-	else
+	} else {
+		c->name_is_optional = !by_name;
 		step_naming(g, c);
+	}
 }
 
 static void http_more(struct egress *g, struct conn *c)
@@ -155,7 +157,7 @@ static void first_more(struct egress *g, struct conn *c)
 	}
 }
 
-/* --- a name must come first -------------------------------------------------------------------------------- */
+/* --- a name must come first ------------------------------------------------------------------- */
 
 void step_naming(struct egress *g, struct conn *c)
 {
@@ -180,12 +182,26 @@ static void naming_tls(struct egress *g, struct conn *c)
 	step_decide(g, c);
 }
 
+/* It need not say a name, and no rule adds anything to what it says: it goes as it came. */
+static void naming_is_over(struct egress *g, struct conn *c)
+{
+	free(take_ptr(c->head));
+	c->saw = FIRST_RAW;
+	step_decide(g, c);
+}
+
 static void naming_http(struct egress *g, struct conn *c)
 {
 	enum policy_reason reason = http_read_origin(c);
 
 	if (reason == 0)
 		return;
+	if (c->name_is_optional &&
+	    (reason != POLICY_ALLOWED || !http_has_headers(c->net, c->head->target.name))) {
+		naming_is_over(g, c);
+		return;
+	}
+	c->name_is_hint = false;
 	if (reason == POLICY_ALLOWED && c->how == EGRESS_HOW_CATCH)
 		memcpy(c->target.name, c->head->target.name, sizeof(c->target.name));
 	if (reason == POLICY_ALLOWED && !target_equal(&c->head->target, &c->target))
@@ -196,7 +212,7 @@ static void naming_http(struct egress *g, struct conn *c)
 		conn_refuse(g, c, reason);
 }
 
-/* --- events --------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void drain(struct egress *g, struct conn *c)
 {
@@ -238,7 +254,7 @@ void step_more(struct egress *g, struct conn *c)
 		http_more(g, c);
 }
 
-/* --- where to --------------------------------------------------------------------------------------------------- */
+/* --- where to --------------------------------------------------------------------------------- */
 
 /* The proxy of this machine's network knows names that we do not. What the rules say about the name still holds. */
 static bool proxy_may_know(const struct egress *g, enum policy_reason reason)

@@ -236,8 +236,10 @@ static json_t *without_values(const json_t *body)
 		json_t *headers = json_object_get(
 			json_object_get(json_array_get(list, 0), "transform"), "headers");
 
-		json_object_foreach_safe(headers, next, name, value)(void)
-			json_object_set_new(headers, name, json_string("(hidden)"));
+		json_object_foreach_safe(headers, next, name, value)
+		{
+			(void)json_object_set_new(headers, name, json_string("(hidden)"));
+		}
 	}
 	return copy;
 }

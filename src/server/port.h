@@ -109,6 +109,7 @@ struct port_visit {
 	bool upgrade;
 	bool own_address;
 	bool counted; /* among the sandbox's */
+	bool unsent; /* the program has part of the request only: nothing else may be sent behind it */
 	struct port_answer answer;
 	uint64_t left;   /* of a body of known length */
 	bool ended;      /* all of the body was received */

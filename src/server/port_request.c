@@ -100,8 +100,10 @@ static bool can_repeat(const struct request *r)
 static int send_head(struct port_visit *v)
 {
 	struct iovec iov = { .iov_base = v->head.data, .iov_len = v->head.len };
+	int r = port_link_send(v->r, v->link, &iov, 1);
 
-	return port_link_send(v->r, v->link, &iov, 1);
+	v->unsent = r < 0;
+	return r;
 }
 
 /* On a new connection; -EALREADY and broken pipes are found out by reading. */
@@ -127,8 +129,8 @@ void port_visit_release(struct port_visit *v, bool keep)
 {
 	struct port_link *l = take_ptr(v->link);
 
-	/* Bytes behind the answer: whoever sends those is not waited for with another request. TLS has always some. */
-	if (l && keep && v->answer.keeps && l->start == l->end && !l->tls) {
+	/* Bytes behind the answer: whoever sends those is not trusted with another request. TLS has always some. */
+	if (l && keep && v->answer.keeps && !v->unsent && l->start == l->end && !l->tls) {
 		l->start = l->end = 0;
 		port_pool_put(v->r->server->ports, l);
 	} else {
@@ -229,6 +231,7 @@ static int send_body(struct port_visit *v, struct iovec *iov, size_t n)
 {
 	int r = port_link_send(v->r, v->link, iov, n);
 
+	v->unsent = r < 0;
 	if (is_answer(r))
 		return answer(v);
 	return r < 0 ? say_failed(v->r, r) : 0;

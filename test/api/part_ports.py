@@ -324,6 +324,17 @@ def test_early_answer(world):
     assert reply.status == 413 and reply.body == b"enough", reply
 
 
+def test_early_answer_kept(world):
+    """a connection with half a request on it is not used for another one"""
+    box = shared(world)
+    with world.client.connect(60) as connection:
+        connection.send(f"PUT /early?keep=1 HTTP/1.1\r\nHost: {host(box)}\r\nContent-Length: {20 << 20}\r\n\r\n".encode())
+        connection.send_some(b"x" * (20 << 20))
+        assert connection.reply().status == 413
+        for _ in range(5):
+            assert lines_of(visit(world, box, "/echo"))[0] == "GET /echo HTTP/1.1"
+
+
 def test_slow_client(world):
     """a client that takes its time gets everything, and others do not wait for it"""
     box = shared(world)

@@ -115,11 +115,11 @@ def do_events(peer, _, query):
     return True
 
 
-def do_early(peer, _, __):
-    """An answer before the body was read, which is then never read."""
-    answer(peer, b"enough", "413 Content Too Large", ("Connection: close",))
+def do_early(peer, _, query):
+    """An answer before the body was read, which is then never read, or (keep) taken for the next request."""
+    answer(peer, b"enough", "413 Content Too Large", () if "keep" in query else ("Connection: close",))
     time.sleep(0.3)
-    return False
+    return "keep" in query
 
 
 def do_hang(_, __, query):

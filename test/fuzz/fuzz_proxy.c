@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a box's program says to egress: TLS handshakes, requests in the clear, SOCKS5. The first byte says which. What is accepted
- * must be what the headers promise, and a request that was written anew must read as the same one.
+ * What a box's program says to egress: TLS handshakes, requests in the clear, SOCKS5. The first byte says which.
+ * What is accepted must be what the headers promise, and a request that was written anew must read as the same
+ * one.
  */
 #include <assert.h>
 

@@ -21,6 +21,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -36,7 +37,7 @@ import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNET, PR_SET_PDEATHSIG = 0x40000000, 1
 PYTHON = "/usr/bin/python3"
 NEEDED = ("ip", "openssl", "git")
 
@@ -56,6 +57,10 @@ def cannot():
         return "needs root, for network namespaces of its own"
     missing = [name for name in NEEDED if not shutil.which(name)]
     return f"needs {' and '.join(missing)}" if missing else ""
+
+
+def end_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def own_namespace():
@@ -255,7 +260,7 @@ def main():
     with Lab() as net:
         environment = os.environ | {"LAB_CA": str(net.ca), "LAB_DNS": places.WORLD, "LAB_CONTROL": str(net.directory / "control")}
         with net.inside():
-            return subprocess.run(sys.argv[1:], env=environment, check=False).returncode
+            return subprocess.run(sys.argv[1:], env=environment, preexec_fn=end_with_parent, check=False).returncode
 
 
 if __name__ == "__main__":

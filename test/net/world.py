@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import socket
 import socketserver
@@ -215,7 +216,9 @@ class Control(socketserver.ThreadingUnixStreamServer):
 
 def main():
     directory, parent = sys.argv[1], int(sys.argv[2])
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # Whoever started it may be killed at any time: then this is all that is left to tidy up.
+    signal.signal(signal.SIGTERM, lambda *_: (shutil.rmtree(directory, ignore_errors=True), os._exit(0)))
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
         return 1
     threading.stack_size(256 << 10)
