@@ -305,6 +305,7 @@ static void test_body(void **state)
 
 	(void)state;
 	feed("Content-Length: 5", "helloGET / HTTP/1.1\r\n\r\n", "hello");
+	feed("Content-Length: 5", "helloPOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "hello");
 	feed("Transfer-Encoding: chunked",
 	     "5;x=y\r\nhello\r\n003\r\nabc\r\n0\r\nT: r\r\n\r\nGET / HTTP/1.1",
 	     "5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n");
