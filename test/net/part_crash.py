@@ -96,3 +96,4 @@ def test_local_run(world):
         assert [pid for pid in pids if service.program_of(pid).startswith("glovebox-egress")], pids
         child.kill()
         assert service.wait_for(lambda: not any(service.alive(pid) for pid in pids), 5), [service.program_of(pid) for pid in pids]
+    subprocess.run([service.GLOVEBOX, "run", "--", "/bin/true"], check=True, env=service.CLEAN)  # removes what is left

@@ -195,3 +195,18 @@ def test_slow_head(world):
     result = box.one(do="proxy", send="GET http://web.example/hello HTTP/1.1\r\nHost: web", wait=20)
     assert result["end"] != "silence" and result["seconds"] < 16, result
     box.logged(reason="too_slow")
+
+
+def test_other_ports(world):
+    """NW-13: a request at another port of an allowed name is held against the name too, and has none behind it"""
+    box = world.box("api.example:8080", "evil.example:443")
+    address = box.one(do="resolve", name="api.example")["addresses"][0]
+    ways_there = ({"do": "connect", "to": "api.example:8080"}, {"do": "socks", "host": "api.example", "port": 8080}, {"do": "raw", "to": [address, 8080]})
+    for what in ways_there:
+        for host in ("evil.example", "evil.example:8080", "api.example", "api.example:80"):
+            result = box.one(**what, send=f"GET /hello HTTP/1.1\r\nHost: {host}\r\n\r\n", wait=3)
+            assert "hello from" not in result.get("data", ""), (what, host, result)
+        result = box.one(**what, send="GET /hello HTTP/1.1\r\nHost: api.example:8080\r\n\r\n" + SMUGGLED, wait=3)
+        assert result["data"].count("hello from") == 1 and result["end"] == "end", (what, result)
+    box.logged(name="api.example", port=8080, reason="host_mismatch")
+    unsmuggled(world)
