@@ -203,7 +203,7 @@ def test_other_ports(world):
     address = box.one(do="resolve", name="api.example")["addresses"][0]
     ways_there = ({"do": "connect", "to": "api.example:8080"}, {"do": "socks", "host": "api.example", "port": 8080}, {"do": "raw", "to": [address, 8080]})
     for what in ways_there:
-        for host in ("evil.example", "evil.example:8080", "api.example", "api.example:80"):
+        for host in ("evil.example", "evil.example:8080", "api.example:80", "api.example.evil.example"):
             result = box.one(**what, send=f"GET /hello HTTP/1.1\r\nHost: {host}\r\n\r\n", wait=3)
             assert "hello from" not in result.get("data", ""), (what, host, result)
         result = box.one(**what, send="GET /hello HTTP/1.1\r\nHost: api.example:8080\r\n\r\n" + SMUGGLED, wait=3)

@@ -101,7 +101,7 @@ def test_connections(world):
     """connections at once are counted for each box"""
     running = world.service(egress__connections=8)
     box, other = world.box("api.example:5432", running=running), world.box("web.example", running=running)
-    program = ("import socket\nheld, good = [], 0\nfor _ in range(20):\n s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(3); held.append(s)\n"
+    program = ("import socket\nheld, good = [], 0\nfor _ in range(20):\n s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(0.5); held.append(s)\n"
                " try:\n  s.sendall(b'CONNECT api.example:5432 HTTP/1.1\\r\\nHost: api.example:5432\\r\\n\\r\\n'); good += s.recv(99).startswith(b'HTTP/1.1 200')\n"
                " except OSError: pass\nprint(good)\nfor s in held: s.close()\n")
     box.put("/home/user/many.py", program.encode())
