@@ -181,18 +181,17 @@ static void say_refusal(struct egress *g, struct conn *c, enum policy_reason rea
 	unsigned char reply[SOCKS_REPLY_SIZE];
 	char page[2048];
 
-	if (c->down.bytes) {
+	/* In the middle of something, or in a protocol that we do not speak. */
+	if (c->down.bytes || (in_tunnel && c->saw != FIRST_HTTP && c->saw != FIRST_TLS)) {
 		conn_end(g, c, reason, true);
 	} else if (in_tunnel ? c->saw == FIRST_HTTP : c->how != EGRESS_HOW_SOCKS) {
 		http_refusal(c, reason, page, sizeof(page));
 		conn_linger(g, c, page, strlen(page));
-	} else if (!in_tunnel) {
-		socks_reply(c->socks_code ? c->socks_code : socks_code_of(reason), reply);
-		conn_linger(g, c, reply, sizeof(reply));
-	} else if (c->saw == FIRST_TLS) {
+	} else if (in_tunnel) {
 		conn_linger(g, c, tls_refusal, sizeof(tls_refusal));
 	} else {
-		conn_end(g, c, reason, true);
+		socks_reply(c->socks_code ? c->socks_code : socks_code_of(reason), reply);
+		conn_linger(g, c, reply, sizeof(reply));
 	}
 }
 

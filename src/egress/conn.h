@@ -20,7 +20,7 @@
 #define CONN_RESOLVE_US (15 * 1000000ull) /* the resolver has its own, shorter limit */
 #define CONN_DIAL_US (10 * 1000000ull)    /* for all addresses of a host */
 #define CONN_DIAL_ONE_US (3 * 1000000ull) /* for one, when there are others */
-#define CONN_IDLE_US (10 * 60 * 1000000ull)
+#define CONN_IDLE_US (600 * 1000000ull)
 #define CONN_LINGER_US (2 * 1000000ull)
 
 enum conn_step {

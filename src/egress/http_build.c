@@ -8,7 +8,7 @@
 
 #include <strings.h>
 
-#define HEAD_MAX (256 * 1024) /* with what is added */
+#define HEAD_MAX ((size_t)256 * 1024) /* with what is added */
 
 struct text {
 	unsigned char *data; /* NULL: only counts */

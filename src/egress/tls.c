@@ -10,7 +10,7 @@
 #include <gnutls/gnutls.h>
 #include <sys/epoll.h>
 
-#define BUNDLE_MAX (4 * 1024 * 1024)
+#define BUNDLE_MAX ((size_t)4 << 20)
 #define PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct trust {
