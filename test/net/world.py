@@ -188,7 +188,7 @@ class Orders:
         self.world.capture.start()
 
     def capture_off(self):
-        self.world.capture.on = False
+        self.world.capture.stop()
 
     def packets(self):
         time.sleep(0.05)  # what is on the cable arrives
