@@ -46,7 +46,10 @@ void outlet_set_stale(struct outlet *o)
 	if (o->stale || !o->held)
 		return;
 	o->stale = true;
-	o->all->n_stale++;
+	o->stale_next = NULL;
+	o->stale_link = o->all->last_stale;
+	*o->stale_link = o;
+	o->all->last_stale = &o->stale_next;
 }
 
 void outlet_clear_stale(struct outlet *o)
@@ -54,7 +57,11 @@ void outlet_clear_stale(struct outlet *o)
 	if (!o->stale)
 		return;
 	o->stale = false;
-	o->all->n_stale--;
+	*o->stale_link = o->stale_next;
+	if (o->stale_next)
+		o->stale_next->stale_link = o->stale_link;
+	else
+		o->all->last_stale = o->stale_link;
 }
 
 static void init_condition(pthread_cond_t *c)
@@ -236,6 +243,7 @@ int outlets_new(struct server *s, struct outlets **ret)
 	if (!all)
 		return -ENOMEM;
 	*all = (struct outlets){ .server = s, .sock = -EBADF, .next_sock = -EBADF };
+	all->last_stale = &all->stale;
 	all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (all->wake_fd < 0) {
 		int r = -errno;

@@ -36,8 +36,8 @@ struct outlets {
 	bool awaits_answer;
 	pthread_mutex_t lock;
 	bool stop;
-	int next_sock; /* one that the thread has not taken up yet */
-	size_t n_stale;
+	int next_sock;                      /* one that the thread has not taken up yet */
+	struct outlet *stale, **last_stale; /* those that egress is to be told of, in turn */
 	struct outlet *bucket[OUTLET_BUCKETS];
 };
 
@@ -47,10 +47,11 @@ struct outlet {
 	char id[WARDEN_ID_SIZE];
 	char key_id[STORE_ID_SIZE];
 	bool catches;
-	struct held *held; /* what is to hold; NULL: nothing was said yet */
-	bool stale;        /* egress is to be told */
-	bool told;         /* it was, and has not answered */
-	bool settled;      /* it has answered: err is its word */
+	struct held *held;                       /* what is to hold; NULL: nothing was said yet */
+	bool stale;                              /* egress is to be told: it is in the list, */
+	struct outlet *stale_next, **stale_link; /* before this one and behind that */
+	bool told;                               /* it was, and has not answered */
+	bool settled;                            /* it has answered: err is its word */
 	int err;
 	pthread_cond_t changed;
 	struct net_log log;

@@ -52,16 +52,6 @@ static void tell_missing(struct outlets *all, const char *id, size_t n)
 
 /* --- to egress ---------------------------------------------------------------------------------------------- */
 
-/* With the lock held. */
-static struct outlet *find_stale(struct outlets *all)
-{
-	for (size_t i = 0; all->n_stale && i < OUTLET_BUCKETS; i++)
-		for (struct outlet *o = all->bucket[i]; o; o = o->next)
-			if (o->stale)
-				return o;
-	return NULL;
-}
-
 /* One that was stale, and is no longer; what it holds has been counted for us. */
 static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID_SIZE],
 			       char ret_key[static STORE_ID_SIZE])
@@ -70,7 +60,7 @@ static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID
 	struct outlet *o;
 
 	pthread_mutex_lock(&all->lock);
-	o = find_stale(all);
+	o = all->stale;
 	if (o) {
 		outlet_clear_stale(o);
 		o->told = true;

@@ -931,6 +931,14 @@ def egresses(warden_pid):
     return out
 
 
+def egress_of(warden_pid):
+    """The one there is. NET is answered when it has been told of the doors, which may be before it is executed."""
+    assert wait_for(lambda: egresses(warden_pid)), "there is no egress"
+    pids = egresses(warden_pid)
+    assert len(pids) == 1, pids
+    return pids[0]
+
+
 class Web:
     """A server on a loopback address of ours that counts who came; egress lets boxes there when the operator opens it."""
 
@@ -998,9 +1006,8 @@ def test_net():
     fds = n_fds(w.process.pid)
     r = s.net("a")
     assert r.err == 0 and r.box.id == "a", (r.err, r.msg)
-    pids = egresses(w.process.pid)
-    assert len(pids) == 1
-    status = status_of(pids[0])
+    egress = egress_of(w.process.pid)
+    status = status_of(egress)
     assert set(status["Uid"].split()) != {"0"} and status["NoNewPrivs"] == "1", status
     assert status["Uid"].split() != status_of(s.pid)["Uid"].split(), "it is not the server's user"
     assert all(int(status[c], 16) == 0 for c in ("CapPrm", "CapEff", "CapBnd", "CapAmb")), status
@@ -1023,7 +1030,7 @@ def test_net():
     # What it keeps is its egress: a process, a socket to it; and one to the server is not ours.
     assert wait_for(lambda: n_fds(w.process.pid) <= fds), (fds, n_fds(w.process.pid))
     assert w.stop() == 0 and stale_boxes() == []
-    assert wait_for(lambda: not alive(pids[0]))
+    assert wait_for(lambda: not alive(egress))
     web.close()
 
 
@@ -1070,7 +1077,7 @@ def test_net_box_end():
     assert s.net("a").err == 0
     link = s.egress()
     assert link.allow("a", web.at) == 0
-    egress = egresses(w.process.pid)[0]
+    egress = egress_of(w.process.pid)
     before = n_fds(egress)
     hold = ASK.replace("print(s.recv", "print(s.recv(4096)); print(s.recv")
     thread = threading.Thread(target=lambda: try_run(control, ["/usr/bin/python3", "-c", hold, f"http://{web.at}/hold"]))
@@ -1118,7 +1125,7 @@ def test_net_egress_killed():
         assert egresses(w.process.pid) != old
         assert ask(controls[0], web) != "HTTP/1.1 200 OK", "it knows no policy"
     # Somebody who ended meanwhile is not told of; somebody new is.
-    os.kill(egresses(w.process.pid)[0], signal.SIGKILL)
+    os.kill(egress_of(w.process.pid), signal.SIGKILL)
     assert s.target(KILL, "b0").err == 0
     s.create("late")
     r = s.net("late")
@@ -1213,7 +1220,7 @@ def test_net_hundred_boxes():
     print(f"# 100 boxes got doors in {(time.monotonic() - began) * 1000:.0f} ms")
     link = s.egress()
     assert all(link.allow(f"h{i}", web.at) == 0 for i in range(100))
-    os.kill(egresses(w.process.pid)[0], signal.SIGKILL)
+    os.kill(egress_of(w.process.pid), signal.SIGKILL)
     link.close()
     link = s.egress()
     assert all(link.allow(f"h{i}", web.at) == 0 for i in range(100)), "the new one knows them all"
@@ -1229,7 +1236,7 @@ def test_net_warden_killed():
     s.hello()
     s.create("a")
     assert s.net("a").err == 0
-    pid = egresses(w.process.pid)[0]
+    pid = egress_of(w.process.pid)
     w.kill()
     assert wait_for(lambda: not alive(pid)), "egress outlived the warden"
 
