@@ -46,8 +46,8 @@ def stale_boxes():
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout.split()
 
 
-def agents(warden_pid):
-    """The agents of this warden: its children in other pid namespaces."""
+def children_named(warden_pid, name):
+    """Children of this warden that run a program of that name."""
     out = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -55,9 +55,14 @@ def agents(warden_pid):
         except OSError:
             continue
         pid, rest = text.split(" ", 1)
-        if rest.rpartition(")")[2].split()[1] == str(warden_pid) and "glovebox-agent" in rest:
+        if rest.rpartition(")")[2].split()[1] == str(warden_pid) and f"({name})" in rest:
             out.append(int(pid))
     return out
+
+
+def agents(warden_pid):
+    """The agents of this warden: its children in other pid namespaces."""
+    return children_named(warden_pid, "glovebox-agent")
 
 
 def alive(pid):
@@ -919,16 +924,7 @@ def test_cycles():
 
 
 def egresses(warden_pid):
-    out = []
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            text = open(path).read()
-        except OSError:
-            continue
-        pid, rest = text.split(" ", 1)
-        if rest.rpartition(")")[2].split()[1] == str(warden_pid) and "(glovebox-egress)" in rest:
-            out.append(int(pid))
-    return out
+    return children_named(warden_pid, "glovebox-egress")
 
 
 def egress_of(warden_pid):
