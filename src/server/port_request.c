@@ -58,6 +58,8 @@ static int say_failed(struct request *r, int err)
 				true);
 	case -EPROTO:
 		return port_say(r, 502, id, PORT_BROKEN, "it does not speak TLS", true);
+	case -ECONNABORTED:
+		return port_say(r, 502, id, PORT_BROKEN, "it broke off", true);
 	case -EBUSY:
 		return port_say(r, 409, id, "The sandbox is changing its state; try again", NULL,
 				true);
@@ -113,7 +115,10 @@ static int send_anew(struct port_visit *v)
 
 	port_link_closep(&v->link);
 	r = port_link_open(v->r, &v->link);
-	return r < 0 ? r : send_head(v);
+	if (r == 0)
+		return send_head(v);
+	/* A program that hangs up before it is connected has said nothing that could be read: there is no connection. */
+	return is_answer(r) ? -ECONNABORTED : r;
 }
 
 static int send_request(struct port_visit *v)

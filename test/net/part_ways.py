@@ -134,6 +134,18 @@ def test_doors_are_the_boxes_own(world):
             raise AssertionError(f"{address}:{port} answers")
 
 
+def test_visitors_of_doors(world):
+    """who visits the ports of a box's own doors from outside gets nowhere with them"""
+    box = world.box("web.example")
+    world.net.forget()
+    for port in ("3128", "3129", "3153"):
+        for method, path in (("GET", "/hello"), ("GET", "//web.example/hello"), ("GET", "http://web.example/hello"),
+                             ("CONNECT", "web.example:80")):
+            reply = box.ask(method, path, headers={"E2b-Sandbox-Port": port})
+            assert reply.status >= 400, (port, method, path, reply)
+    assert not world.net.requests()
+
+
 def test_catch_port(world):
     """the catching port, spoken to directly, and loops of the doors to themselves lead nowhere"""
     box = world.box("0.0.0.0/0")
