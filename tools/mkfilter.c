@@ -5,20 +5,22 @@
  * not need libseccomp.
  *
  * Theory of operation
- * libseccomp makes what is easy to get wrong: the tests of architecture and x32, the search tree
- * over the numbers, the long jumps. It cannot make our argument rules: it has one default verdict
+ * libseccomp makes what is easy to get wrong: the tests of architecture and x32, and which number gets
+ * which verdict. It cannot make our argument rules: it has one default verdict
  * for a filter (ours is ENOSYS), so a call that is allowed for some arguments and must answer, say,
  * EAFNOSUPPORT for all the others cannot be written down ("not in a list" has no form, and a rule
  * without arguments swallows the ones with). Stacking a second program does not help: each errno
  * would need a program of its own, all run for each call.
  *
  * So an argument-checked call gets a placeholder verdict in libseccomp, RET TRACE(n), which the
- * policy itself never uses. In the finished program each placeholder is replaced, instruction for
+ * policy itself never uses. libseccomp's program has a test for each number; the kernel runs a filter for every
+ * number there is when it is installed, so a box would pay for that. Its verdict can change only at a number that one
+ * of its tests names, so it is run at each of those, and the ranges between them become a tree that
+ * says the same in half of the instructions. Last, each placeholder is replaced, instruction for
  * instruction, by a jump to a block that we append: the clauses of filter_args.c in order, each
- * test jumping to the next clause when it does not hold. No jump that libseccomp computed moves,
- * an unconditional jump has 32 bits of range, and a block is too short to overflow a conditional
- * one (checked). The unit test runs the result against the table and against the rules written
- * a second time in plain C.
+ * test jumping to the next clause when it does not hold. An unconditional jump has 32 bits of range, and a block is
+ * too short to overflow a conditional one (checked). The unit test runs the result against the table and against the
+ * rules written a second time in plain C.
  */
 #include <ctype.h>
 #include <err.h>
@@ -192,8 +194,8 @@ static void read_back(scmp_filter_ctx ctx, struct program *p)
 	p->len = (size_t)n / sizeof(p->code[0]);
 }
 
-/* The tree over the numbers, with placeholders for the calls whose arguments matter. */
-static void compile_tree(const struct syscall_policy *table, size_t n, struct program *p)
+/* What libseccomp makes of the table, with placeholders for the calls whose arguments matter. */
+static void compile_numbers(const struct syscall_policy *table, size_t n, struct program *p)
 {
 	const uint32_t unknown = SCMP_ACT_ERRNO(ENOSYS);
 	scmp_filter_ctx ctx = seccomp_init(unknown);
@@ -213,6 +215,117 @@ static void compile_tree(const struct syscall_policy *table, size_t n, struct pr
 	}
 	read_back(ctx, p);
 	seccomp_release(ctx);
+}
+
+/* What a program says of a number. Only the instructions that libseccomp needs for that. */
+static uint32_t verdict_of(const struct program *p, uint32_t arch, uint32_t nr)
+{
+	uint32_t a = 0;
+
+	for (size_t at = 0; at < p->len; at++) {
+		const struct sock_filter *f = &p->code[at];
+		bool holds;
+
+		switch (f->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			if (f->k != offsetof(struct seccomp_data, arch) &&
+			    f->k != offsetof(struct seccomp_data, nr))
+				errx(EXIT_FAILURE, "libseccomp looks at an argument");
+			a = f->k == offsetof(struct seccomp_data, nr) ? nr : arch;
+			continue;
+		case BPF_JMP | BPF_JA:
+			at += f->k;
+			continue;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			holds = a == f->k;
+			break;
+		case BPF_JMP | BPF_JGT | BPF_K:
+			holds = a > f->k;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			holds = a >= f->k;
+			break;
+		case BPF_RET | BPF_K:
+			return f->k;
+		default:
+			errx(EXIT_FAILURE, "libseccomp made an unknown instruction: 0x%x", f->code);
+		}
+		at += holds ? f->jt : f->jf;
+	}
+	errx(EXIT_FAILURE, "libseccomp's program has no end");
+}
+
+/* Numbers from here up to the next range's first get this verdict. */
+struct range {
+	uint32_t first;
+	uint32_t verdict;
+};
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Where a test names k, the verdict can change at k and behind it, and nowhere else. */
+static size_t find_ranges(const struct program *p, uint32_t arch, struct range *ret)
+{
+	static uint32_t number[2 * BPF_MAXINSNS + 1];
+	size_t n_numbers = 1, n = 0;
+
+	for (size_t i = 0; i < p->len; i++) {
+		if (BPF_CLASS(p->code[i].code) != BPF_JMP || BPF_OP(p->code[i].code) == BPF_JA)
+			continue;
+		number[n_numbers++] = p->code[i].k;
+		number[n_numbers++] = p->code[i].k + 1;
+	}
+	qsort(number, n_numbers, sizeof(number[0]), compare_numbers);
+	for (size_t i = 0; i < n_numbers; i++) {
+		uint32_t verdict = verdict_of(p, arch, number[i]);
+
+		if (n == 0 || ret[n - 1].verdict != verdict)
+			ret[n++] = (struct range){ number[i], verdict };
+	}
+	return n;
+}
+
+/* The number is in the accumulator. Half of the ranges follow at once, the other half behind them. */
+static void emit_ranges(struct program *p, const struct range *r, size_t n)
+{
+	size_t half = n / 2, test, hop;
+
+	if (n == 1) {
+		emit(p, BPF_RET | BPF_K, r[0].verdict);
+		return;
+	}
+	test = emit(p, BPF_JMP | BPF_JGE | BPF_K, r[half].first);
+	if (2 * half - 1 <= UINT8_MAX) {
+		emit_ranges(p, r, half);
+		p->code[test].jt = distance(test, p->len);
+	} else {
+		/* Too far for a conditional jump. */
+		hop = emit(p, BPF_JMP | BPF_JA, 0);
+		p->code[test].jf = 1;
+		emit_ranges(p, r, half);
+		p->code[hop].k = (uint32_t)(p->len - hop - 1);
+	}
+	emit_ranges(p, r + half, n - half);
+}
+
+static void compile_tree(const struct program *numbers, struct program *p)
+{
+	static struct range ranges[2 * BPF_MAXINSNS + 1];
+	const uint32_t arch = seccomp_arch_native() == SCMP_ARCH_X86_64 ? AUDIT_ARCH_X86_64 :
+									  AUDIT_ARCH_AARCH64;
+	size_t n = find_ranges(numbers, arch, ranges), at;
+
+	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	at = emit(p, BPF_JMP | BPF_JEQ | BPF_K, arch);
+	p->code[at].jt = 1;
+	emit(p, BPF_RET | BPF_K, verdict_of(numbers, ~arch, 0));
+	emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	emit_ranges(p, ranges, n);
 }
 
 static void append_rules(const struct syscall_policy *table, size_t n, struct program *p)
@@ -284,7 +397,7 @@ static void print_header(FILE *f, const char *name, const struct program *p, siz
 
 int main(int argc, char *argv[])
 {
-	static struct program p;
+	static struct program numbers, p;
 	const struct syscall_policy *table;
 	size_t n, tree_len;
 	FILE *f;
@@ -292,7 +405,8 @@ int main(int argc, char *argv[])
 	if (argc != 3)
 		errx(EXIT_FAILURE, "usage: mkfilter NAME HEADER");
 	table = syscall_table(&n);
-	compile_tree(table, n, &p);
+	compile_numbers(table, n, &numbers);
+	compile_tree(&numbers, &p);
 	tree_len = p.len;
 	append_rules(table, n, &p);
 

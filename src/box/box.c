@@ -145,8 +145,23 @@ static int send_rest(struct box *b, const struct setup *s, struct fail *fail)
 		       0;
 }
 
+static int send_agent(struct box_host *h, struct box *b, struct fail *fail)
+{
+	struct setup_agent agent = { .n_images = 1 };
+	struct iovec part = { .iov_base = &agent, .iov_len = sizeof(agent) };
+	int r = box_host_agent(h, fail);
+
+	if (r < 0)
+		return r;
+	r = sock_send(b->setup_fd, &part, 1, &h->agent_fd, 1);
+	return r < 0 && r != -EPIPE ?
+		       fail_set(fail, -r, "start", "the box died: %s", strerror(-r)) :
+		       0;
+}
+
 /* The parent's half of the set-up. First what the child waits for, then what it needs later on. */
-static int guide_child(struct box *b, const struct setup *s, int net_sock, struct fail *fail)
+static int guide_child(struct box_host *h, struct box *b, const struct setup *s, int net_sock,
+		       struct fail *fail)
 {
 	_cleanup_(fd_closep) int userns_fd = -EBADF;
 	char path[40];
@@ -172,7 +187,8 @@ static int guide_child(struct box *b, const struct setup *s, int net_sock, struc
 	if (r < 0)
 		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
 				strerror(-r));
-	return send_rest(b, s, fail);
+	r = send_rest(b, s, fail);
+	return r < 0 ? r : send_agent(h, b, fail);
 }
 
 int box_await(struct box *b, struct fail *fail)
@@ -274,7 +290,7 @@ static int start_child(struct box_host *h, struct box *b, const struct setup *s,
 			fail, -b->pid, "clone3", "cannot make namespaces: %s%s", strerror(-b->pid),
 			b->pid == -EPERM || b->pid == -ENOSPC ? " (see 'glovebox doctor')" : "");
 	else
-		r = guide_child(b, s, p.net[0], fail);
+		r = guide_child(h, b, s, p.net[0], fail);
 	pairs_close(&p, 0);
 	return r;
 }
@@ -313,8 +329,8 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.n_trees = t->usr ? 2 : 1,
 		.disk_bytes = limits->disk_bytes,
 		.files_max = limits->files,
-		.agent_fd = h->agent_fd,
 		.root = t->root_user,
+		.fixed = t->fixed && !t->root_user && t->n_layers == 0,
 		.visited = h->visitor != 0,
 		.own_net = h->busy && control_on("net"),
 	};

@@ -16,7 +16,7 @@
 struct box_host {
 	struct cgroup_host cgroups;
 	struct ids_host ids;
-	int agent_fd; /* the agent's image: a sealed memfd */
+	int agent_fd; /* the agent's image, a sealed memfd: made for the first box, see box_host_agent() */
 	/* As root: who owns the boxes' user namespaces, so that he, without any power over the host, can go into those
 	 * that he is given the descriptors of (src/zygote). 0: we do, and nobody goes in. */
 	uid_t visitor;
@@ -36,6 +36,9 @@ struct box_template {
 	} layer[BOX_LAYERS_MAX];
 	size_t n_layers;
 	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup_seal.c */
+	/* Only the ordinary user is ever in it, the template has nothing in his places (/home/user, /tmp, /var/tmp), and
+	 * no snapshot is taken: then nothing of the template need be writable. Not with root_user or layers. */
+	bool fixed;
 };
 
 struct box_limits {
@@ -72,6 +75,8 @@ struct box {
 
 /* Opens what boxes need and removes what boxes of dead processes left behind. */
 _must_check_ int box_host_open(struct box_host *ret, struct fail *fail);
+/* Makes the agent's image, if that has not been done: for who wants to know before the first box. */
+_must_check_ int box_host_agent(struct box_host *h, struct fail *fail);
 void box_host_close(struct box_host *h);
 
 /*

@@ -96,16 +96,23 @@ int box_host_open(struct box_host *ret, struct fail *fail)
 		ids_host_close(&h.ids);
 		return fail_set(fail, -r, "cgroups", "cannot use cgroups: %s", strerror(-r));
 	}
-	h.agent_fd = make_agent();
-	if (h.agent_fd < 0) {
-		r = h.agent_fd;
-		box_host_close(&h);
-		return fail_set(fail, -r, "agent", "cannot make the agent's memory file: %s%s",
-				strerror(-r),
-				r == -EACCES ? " (sysctl vm.memfd_noexec forbids it)" : "");
-	}
 	remove_leftovers(&h);
 	*ret = h;
+	return 0;
+}
+
+int box_host_agent(struct box_host *h, struct fail *fail)
+{
+	int fd;
+
+	if (h->agent_fd >= 0)
+		return 0;
+	fd = make_agent();
+	if (fd < 0)
+		return fail_set(fail, -fd, "agent", "cannot make the agent's memory file: %s%s",
+				strerror(-fd),
+				fd == -EACCES ? " (sysctl vm.memfd_noexec forbids it)" : "");
+	h->agent_fd = fd;
 	return 0;
 }
 

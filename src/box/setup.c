@@ -36,6 +36,17 @@ static int step_rest(struct setup_state *s)
 	return 0;
 }
 
+static int step_agent(struct setup_state *s)
+{
+	struct setup_agent agent;
+	size_t n_fds = 1;
+	ssize_t n = sock_recv(s->sock, &agent, sizeof(agent), &s->agent_fd, &n_fds);
+
+	if (n != (ssize_t)sizeof(agent))
+		return n < 0 ? (int)n : -ECANCELED;
+	return agent.n_images == 1 && n_fds == 1 ? 0 : -EPROTO;
+}
+
 static int send_report(struct setup_state *s, int fd)
 {
 	struct iovec part = { .iov_base = &s->report, .iov_len = sizeof(s->report) };
@@ -74,9 +85,10 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_OVERLAY] = setup_do_overlay,
 		[SETUP_PROC] = setup_do_proc,
 		[SETUP_PROC_SYS] = setup_do_proc_sys,
+		[SETUP_MASKS] = setup_do_masks,
 		[SETUP_REST] = step_rest,
 		[SETUP_CGROUP] = setup_do_cgroup,
-		[SETUP_MASKS] = setup_do_masks,
+		[SETUP_HIDDEN] = setup_do_hidden,
 		[SETUP_DEV] = setup_do_dev,
 		[SETUP_HOSTNAME] = setup_do_hostname,
 		[SETUP_PIVOT] = setup_do_pivot,
@@ -85,6 +97,7 @@ void setup_child(const struct setup *setup, int sock)
 		[SETUP_NAMESPACES] = setup_do_namespaces,
 		[SETUP_CORE_SCHEDULING] = setup_do_core_scheduling,
 		[SETUP_KEYRING] = setup_do_keyring,
+		[SETUP_AGENT] = step_agent,
 		[SETUP_STDIO] = setup_do_stdio,
 		[SETUP_LANDLOCK] = setup_do_landlock,
 		[SETUP_CAPS] = setup_do_caps,
@@ -101,6 +114,7 @@ void setup_child(const struct setup *setup, int sock)
 		.proc_fd = -EBADF,
 		.pids_fd = -EBADF,
 		.dev_fd = -EBADF,
+		.agent_fd = -EBADF,
 	};
 
 	(void)umask(0);

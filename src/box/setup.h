@@ -27,10 +27,10 @@ struct setup {
 	size_t n_trees; /* 1 or 2 */
 	bool single_id;
 	bool root;    /* commands may be the box's root: see setup_seal.c for what that means */
+	bool fixed;   /* only the user's own directories can be written to: see setup_tree.c */
 	bool visited; /* interpreters will come in from outside: see seal.h */
 	uint64_t disk_bytes;
 	uint64_t files_max;
-	int agent_fd;
 	int control_fd;
 	bool own_net; /* makes its network namespace itself */
 	int net_fd;   /* otherwise, where that comes from, or -EBADF: the host's */
@@ -49,6 +49,11 @@ struct setup_rest {
 	uint32_t n_join;
 	uint32_t n_devices; /* 0 or 1 */
 	struct hidden hidden;
+};
+
+/* With this comes the agent's image. It is needed last, so it is made last. */
+struct setup_agent {
+	uint32_t n_images; /* 1 */
 };
 
 struct setup_report {

@@ -30,6 +30,7 @@ int setup_do_overlay(struct setup_state *s);
 int setup_do_proc(struct setup_state *s);
 int setup_do_proc_sys(struct setup_state *s);
 int setup_do_masks(struct setup_state *s);
+int setup_do_hidden(struct setup_state *s);
 int setup_do_dev(struct setup_state *s);
 int setup_do_pivot(struct setup_state *s);
 

@@ -94,7 +94,8 @@ int setup_do_cgroup_ns(struct setup_state *s)
 
 /*
  * A second lock behind the filter (FS-07): even root of this box cannot make a namespace. Late, because
- * a detached mount counts as one, and so does the network namespace that a helper is making; through a descriptor from before /proc/sys became read-only.
+ * a detached mount counts as one, and so does the network namespace that a helper is making; through a descriptor
+ * from before /proc/sys became read-only.
  */
 int setup_do_namespaces(struct setup_state *s)
 {
@@ -136,7 +137,7 @@ int setup_do_stdio(struct setup_state *s)
 	_cleanup_(fd_closep) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	/* Out of the way of the numbers that are given out below and in the last step. */
-	s->agent_fd = fcntl(s->setup->agent_fd, F_DUPFD_CLOEXEC, 10);
+	s->agent_fd = fcntl(s->agent_fd, F_DUPFD_CLOEXEC, 10);
 	s->control_fd = fcntl(s->setup->control_fd, F_DUPFD_CLOEXEC, 10);
 	s->sock = fcntl(s->sock, F_DUPFD_CLOEXEC, 10);
 	s->scratch_fd = fcntl(s->scratch_fd, F_DUPFD_CLOEXEC, 10);

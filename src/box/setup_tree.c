@@ -6,6 +6,7 @@
  *	scratch   a tmpfs with a byte and an inode limit; everything writable lives on it
  *	root      overlay: the template's layer below, scratch/up above
  *	/usr      a second overlay when the template borrows the host's /usr
+ *	/home/user, /tmp, /var/tmp: of a fixed box, whose overlay cannot be written to
  *	/proc     a new procfs for the new pid namespace, masked, /proc/sys read-only
  *	/dev      a directory of scratch with six device nodes, devpts, shm
  *
@@ -148,21 +149,41 @@ static struct layer_name layer_name(size_t i)
 	return name;
 }
 
+/* The places that the user may write to. In a fixed box, what is mounted there is made as well: "home" is shown
+ * at up/home/user, and so on. */
+static const struct {
+	const char *path; /* below the root */
+	const char *own;  /* of a fixed box, below scratch */
+	mode_t mode;
+	bool users;
+} user_dirs[] = {
+	{ "tmp", "tmp", 01777, false },         { "var", NULL, 0755, false },
+	{ "var/tmp", "var-tmp", 01777, false }, { "home", NULL, 0755, false },
+	{ "home/user", "home", 0755, true },
+};
+
+static int make_user_dir(struct setup_state *s, const char *path, mode_t mode, bool users)
+{
+	int r = make_dir(s->scratch_fd, path, mode);
+
+	if (r == 0 && users && fchownat(s->scratch_fd, path, IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
+		r = -errno;
+	return r;
+}
+
 static int make_user_dirs(struct setup_state *s)
 {
-	static const struct {
-		const char *path;
-		mode_t mode;
-	} dirs[] = {
-		{ "up/tmp", 01777 }, { "up/var", 0755 },       { "up/var/tmp", 01777 },
-		{ "up/home", 0755 }, { "up/home/user", 0755 },
-	};
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
-		r = make_dir(s->scratch_fd, dirs[i].path, dirs[i].mode);
-	if (r == 0 && fchownat(s->scratch_fd, "up/home/user", IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
-		r = -errno;
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(user_dirs); i++) {
+		char path[16];
+
+		(void)snprintf(path, sizeof(path), "up/%s", user_dirs[i].path);
+		r = make_user_dir(s, path, user_dirs[i].mode, user_dirs[i].users);
+		if (r == 0 && s->setup->fixed && user_dirs[i].own)
+			r = make_user_dir(s, user_dirs[i].own, user_dirs[i].mode,
+					  user_dirs[i].users);
+	}
 	return r;
 }
 
@@ -172,14 +193,25 @@ int setup_do_upper(struct setup_state *s)
 		const char *path;
 		mode_t mode;
 	} dirs[] = {
-		{ "up", 0755 },       { "work", 0755 },   { "usr-up", 0755 },  { "usr-work", 0755 },
-		{ "root", 0755 },     { "dev", 0755 },    { "shm", 01777 },    { "mask", 0755 },
-		{ "mask/dir", 0555 }, { "up/dev", 0755 }, { "up/proc", 0555 }, { "up/sys", 0555 },
+		{ "up", 0755 },
+		{ "root", 0755 },
+		{ "dev", 0755 },
+		{ "shm", 01777 },
+		{ "mask", 0755 },
+		{ "mask/dir", 0555 },
+		{ "up/dev", 0755 },
+		{ "up/proc", 0555 },
+		{ "up/sys", 0555 },
 		{ "up/run", 0755 },
+		/* not in a fixed box */
+		{ "work", 0755 },
+		{ "usr-up", 0755 },
+		{ "usr-work", 0755 },
 	};
+	size_t n = ARRAY_SIZE(dirs) - (s->setup->fixed ? 3 : 0);
 	int r = fchdir(s->scratch_fd) < 0 ? -errno : 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(dirs); i++)
+	for (size_t i = 0; r == 0 && i < n; i++)
 		r = make_dir(s->scratch_fd, dirs[i].path, dirs[i].mode);
 	for (size_t i = 0; r == 0 && i < s->setup->n_layers; i++)
 		r = make_dir(s->scratch_fd, layer_name(i).text, 0755);
@@ -193,25 +225,39 @@ int setup_do_upper(struct setup_state *s)
 	return r < 0 || s->setup->n_layers > s->setup->n_trees ? r : make_user_dirs(s);
 }
 
-/* FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. userxattr
- * switches redirect_dir and metacopy off (FS-22). */
-static int overlay(const char *lower, const char *upper, const char *work)
+/*
+ * FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. userxattr
+ * switches redirect_dir and metacopy off (FS-22). In a fixed box the upper layer is just another one below, and nobody
+ * can write.
+ */
+static int overlay(const struct setup_state *s, const char *lower, const char *upper,
+		   const char *work)
 {
 	const struct mnt_option options[] = {
-		{ "lowerdir", lower }, { "upperdir", upper }, { "workdir", work },
-		{ "userxattr", NULL }, { "volatile", NULL },  { "index", "off" },
+		{ "lowerdir", lower }, { "userxattr", NULL }, { "index", "off" },
+		{ "upperdir", upper }, { "workdir", work },   { "volatile", NULL },
 	};
 
-	return mnt_make("overlay", options, ARRAY_SIZE(options),
+	return mnt_make("overlay", options, ARRAY_SIZE(options) - (s->setup->fixed ? 3 : 0),
 			(control_on("nosuid") ? MOUNT_ATTR_NOSUID : 0) | MOUNT_ATTR_NODEV);
 }
 
-/* The layers of one tree, the topmost first, as overlayfs wants them. The kernel takes 255 bytes. */
-static int attach_layers(struct setup_state *s, size_t tree, char *ret, size_t size)
-{
-	size_t len = 0;
+/* Adds one name to a list of layers. The kernel takes 255 bytes. */
+struct layers {
+	char text[256];
+	size_t len;
+};
 
-	ret[0] = '\0';
+static int layers_add(struct layers *l, const char *name)
+{
+	l->len += (size_t)snprintf(l->text + l->len, sizeof(l->text) - l->len, "%s%s",
+				   l->len ? ":" : "", name);
+	return l->len < sizeof(l->text) ? 0 : -ENAMETOOLONG;
+}
+
+/* The layers of one tree, the topmost first, as overlayfs wants them. */
+static int attach_layers(struct setup_state *s, size_t tree, struct layers *l)
+{
 	for (size_t i = s->setup->n_layers; i-- > 0;) {
 		struct layer_name name = layer_name(i);
 		int r;
@@ -219,34 +265,62 @@ static int attach_layers(struct setup_state *s, size_t tree, char *ret, size_t s
 		if (i % s->setup->n_trees != tree)
 			continue;
 		r = mnt_move(s->layer_fd[i], s->scratch_fd, name.text);
+		if (r == 0)
+			r = layers_add(l, name.text);
 		if (r < 0)
 			return r;
-		len += (size_t)snprintf(ret + len, size - len, "%s%s", len ? ":" : "", name.text);
-		if (len >= size)
-			return -ENAMETOOLONG;
 	}
 	return 0;
+}
+
+/* The directories that mounts go onto lie above the template's, in a fixed box as in any other. */
+static int overlay_root(struct setup_state *s)
+{
+	struct layers l = { .len = 0 };
+	int r = s->setup->fixed ? layers_add(&l, "up") : 0;
+
+	if (r == 0)
+		r = attach_layers(s, 0, &l);
+	return r < 0 ? r : overlay(s, l.text, "up", "work");
+}
+
+/* CC-03, CC-04: never without an overlay, for locks and watches on its files would reach the host's and every other
+ * box's. Without an upper layer one wants two below: the second is empty. */
+static int overlay_usr(struct setup_state *s)
+{
+	struct layers l = { .len = 0 };
+	int r = attach_layers(s, 1, &l);
+
+	if (r == 0 && s->setup->fixed)
+		r = layers_add(&l, "mask/dir");
+	return r < 0 ? r : overlay(s, l.text, "usr-up", "usr-work");
+}
+
+static int show_user_dirs(struct setup_state *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(user_dirs); i++)
+		if (user_dirs[i].own)
+			r = clone_onto(s->scratch_fd, user_dirs[i].own, 0, s->root_fd,
+				       user_dirs[i].path);
+	return r;
 }
 
 int setup_do_overlay(struct setup_state *s)
 {
 	_cleanup_(fd_closep) int usr_fd = -EBADF;
-	char lower[256];
-	int r = attach_layers(s, 0, lower, sizeof(lower));
+	int r;
 
-	if (r < 0)
-		return r;
-	s->root_fd = overlay(lower, "up", "work");
+	s->root_fd = overlay_root(s);
 	if (s->root_fd < 0)
 		return s->root_fd;
 	r = mnt_move(s->root_fd, s->scratch_fd, "root");
-	if (r < 0 || s->setup->n_trees < 2)
-		return r;
-	r = attach_layers(s, 1, lower, sizeof(lower));
-	if (r < 0)
-		return r;
-	usr_fd = overlay(lower, "usr-up", "usr-work");
-	return usr_fd < 0 ? usr_fd : mnt_move(usr_fd, s->root_fd, "usr");
+	if (r == 0 && s->setup->n_trees > 1) {
+		usr_fd = overlay_usr(s);
+		r = usr_fd < 0 ? usr_fd : mnt_move(usr_fd, s->root_fd, "usr");
+	}
+	return r == 0 && s->setup->fixed ? show_user_dirs(s) : r;
 }
 
 int setup_do_proc(struct setup_state *s)
@@ -281,24 +355,6 @@ int setup_do_proc_sys(struct setup_state *s)
 	return r;
 }
 
-/* Where the host has something mounted inside a layer, the box sees an empty file or directory. */
-static int cover_hidden(struct setup_state *s)
-{
-	for (size_t i = 0; i < s->rest.hidden.n; i++) {
-		char path[HIDDEN_PATH_MAX + 8];
-		struct stat st;
-		int r;
-
-		(void)snprintf(path, sizeof(path), "root/%s", s->rest.hidden.path[i]);
-		if (fstatat(s->scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue; /* below another one that is covered already */
-		r = mnt_bind(S_ISDIR(st.st_mode) ? "mask/dir" : "mask/file", path);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* Paths are relative to scratch, where we stand: nothing on them was made by anybody else. */
 int setup_do_masks(struct setup_state *s)
 {
@@ -325,7 +381,25 @@ int setup_do_masks(struct setup_state *s)
 		r = mnt_bind(masks[i].from, masks[i].to);
 		s->report.masks++;
 	}
-	return r < 0 ? r : cover_hidden(s);
+	return r;
+}
+
+/* Where the host has something mounted inside a layer, the box sees an empty file or directory. */
+int setup_do_hidden(struct setup_state *s)
+{
+	for (size_t i = 0; i < s->rest.hidden.n; i++) {
+		char path[HIDDEN_PATH_MAX + 8];
+		struct stat st;
+		int r;
+
+		(void)snprintf(path, sizeof(path), "root/%s", s->rest.hidden.path[i]);
+		if (fstatat(s->scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue; /* below another one that is covered already */
+		r = mnt_bind(S_ISDIR(st.st_mode) ? "mask/dir" : "mask/file", path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* Shows a device of the host, after making sure that it is the one we mean (FS-14). Read-only, so that

@@ -186,7 +186,9 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 	if (e == 0)
 		e = box_host_open(&host, &fail);
 	if (e == 0) {
-		layers = (struct box_template){ .root = t.root, .usr = t.usr };
+		layers = (struct box_template){ .root = t.root,
+						.usr = t.usr,
+						.fixed = t.usr != NULL };
 		r->isolation.cgroup_mode = host.cgroups.mode;
 		r->isolation.cgroup_features = host.cgroups.features;
 		r->isolation.ids_kind = host.ids.kind;

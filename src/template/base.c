@@ -148,21 +148,6 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash;
 }
 
-/* The program by its bytes, eight at a time: a new build of it is another root. */
-static uint64_t mix_image(uint64_t hash)
-{
-	size_t size = (uintptr_t)agent_image_end - (uintptr_t)agent_image;
-
-	for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
-		uint64_t word = 0;
-
-		memcpy(&word, agent_image + at, MIN(sizeof(word), size - at));
-		hash = (hash ^ word) * UINT64_C(1099511628211);
-		hash ^= hash >> 29;
-	}
-	return hash;
-}
-
 static uint64_t mix_stat(uint64_t hash, const struct stat *st)
 {
 	hash = mix(hash, st->st_ino);
@@ -183,9 +168,8 @@ int template_base_key(const char *ca_bundle, uint64_t *ret)
 		"/etc/ld.so.conf.d",
 		"/etc/ld.so.cache",
 	};
-	uint64_t hash = mix_image(mix(UINT64_C(14695981039346656037), BASE_VERSION));
+	uint64_t hash = mix(mix(UINT64_C(14695981039346656037), BASE_VERSION), embedded_key);
 
-	hash = mix(hash, embedded_key);
 	for (size_t i = 0; i < ARRAY_SIZE(watched); i++) {
 		struct stat st;
 

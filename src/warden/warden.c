@@ -160,6 +160,8 @@ static int start(struct warden *w, const struct warden_options *o, struct fail *
 		r = place_open(w, o->client, fail);
 	if (r == 0)
 		r = box_host_open(&w->host, fail);
+	if (r == 0)
+		r = box_host_agent(&w->host, fail);
 	w->host.busy = true;
 	if (r == 0)
 		r = root_find(w, fail);
