@@ -45,7 +45,7 @@ _glovebox_run() {
 	-c | --code | --env | --allow | --allow-private) ;;
 	*)
 		if [[ $cur == -* ]]; then
-			_glovebox_words "$cur" '-l --language -c --code -t --template --stdin --in --out --env --service --local
+			_glovebox_words "$cur" '-l --language -c --code -t --template --stdin --in --out --env --service --local --no-zygote
 				--allow --allow-set --allow-private --net --learn-to
 				--timeout --cpu-time --cpus --memory --disk --files --pids --output
 				--json --raw -v --verbose -h --help --'

@@ -77,6 +77,7 @@ complete -c glovebox -n __glovebox_in_run -l out -x -a '(__fish_complete_directo
 complete -c glovebox -n __glovebox_in_run -l env -x -d 'set a variable, NAME=VALUE'
 complete -c glovebox -n __glovebox_in_run -l service -d 'in the running service'
 complete -c glovebox -n __glovebox_in_run -l local -d 'in this process'
+complete -c glovebox -n __glovebox_in_run -l no-zygote -d 'in the service, start Python anew'
 complete -c glovebox -n __glovebox_in_run -l allow -x -d 'let it reach a host, an address or a range'
 complete -c glovebox -n __glovebox_in_run -l allow-set -x -a '(__glovebox_sets)' -d 'what a rule set allows'
 complete -c glovebox -n __glovebox_in_run -l allow-private -x -d 'let rules reach into a private range'

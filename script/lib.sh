@@ -79,13 +79,23 @@ shell_files() {
 }
 
 # Configures a build directory once (ninja reconfigures it by itself when meson.build changes) and
-# brings it up to date. Arguments: directory, meson options.
+# brings it up to date. Arguments: directory, meson options; behind -- the targets, when it is not everything.
 build_in() {
-	local dir=$1
+	local dir=$1 options=()
 
 	shift
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	[ $# -eq 0 ] || shift
 	if [ ! -f "$dir/build.ninja" ]; then
-		meson setup "$dir" "$ROOT" "$@" || return
+		meson setup "$dir" "$ROOT" "${options[@]}" || return
 	fi
-	meson compile -C "$dir"
+	ninja -C "$dir" "$@"
+}
+
+# What went wrong, of the log of a build.
+build_errors() {
+	grep -E -A 3 'error:|ERROR:|FAILED:|undefined reference' "$1" | head -n 60
 }

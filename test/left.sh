@@ -18,14 +18,14 @@ stale_boxes() {
 	done
 }
 
-# Waits a moment for what is just going away, then prints what stayed.
+# Waits for what is just going away, then prints what stayed.
 left_behind() {
 	local try left=''
 
-	for try in 0 1 2 3 4 5; do
-		sleep "0.$try"
+	for ((try = 0; try < 50; try++)); do
 		left=$(stale_boxes)
 		[ -n "$left" ] || return 0
+		sleep 0.2
 	done
 	printf '%s\n' "$left"
 }

@@ -47,6 +47,7 @@ struct command {
 	bool last;
 	bool keep;
 	bool pty;
+	bool forked;          /* it was not executed: a runner has become it */
 	bool wants_input;     /* WIRE_EXEC_STDIN: IN frames come on the socket that started it */
 	bool cancelled;       /* nobody wants it any more: no EXIT will be told */
 	bool hurried;         /* it was told to end: do not wait for its pipes */
@@ -88,6 +89,11 @@ void command_status_ready(void *command, short events);
 
 /* A pipe that belongs to the user, so that /dev/stdout and /dev/stderr can be opened by name. */
 _must_check_ int command_pipe(const struct wire_exec *q, int *ret_read, int *ret_write);
+
+/* runner.c: somebody from outside who waits to become a command. Keeps his socket. */
+void runner_keep(int sock);
+/* He becomes this one: his pid. Negative: there is none, or he has not come, and whoever asked forks. */
+_must_check_ pid_t runner_take(const struct wire_exec *q, const int fds[_WIRE_RUNNER_MAX]);
 
 /* output.c */
 _must_check_ int follower_add(struct command *c, int sock);

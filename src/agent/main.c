@@ -140,6 +140,9 @@ static void control_ready(void *object, short events)
 	case WIRE_KERNEL:
 		start_kernel((const struct wire_kernel *)f.data, fds, n_fds);
 		break;
+	case WIRE_RUNNER:
+		runner_keep(fds[0]);
+		break;
 	case WIRE_ADOPT:
 		kernel_adopt((const struct wire_context *)f.data, fds);
 		break;

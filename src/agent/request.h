@@ -1,28 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to run, as it comes on an operation's socket, and what a process becomes of it. */
+/* What a process becomes of a request that it has read. */
 #pragma once
 
 #include "agent/agent.h"
-
-#define REQUEST_ARGS_MAX 4096
-#define REQUEST_ENVS_MAX 1024
-#define REQUEST_DEFAULTS_MAX 5                /* variables that are set for it */
-#define REQUEST_BYTES_MAX (UINT64_C(1) << 20) /* of all arguments and variables together */
-
-struct request {
-	char user[WIRE_USER_MAX + 1]; /* empty: the ids that came with it hold */
-	char cwd[WIRE_PATH_MAX + 1];
-	char *args[REQUEST_ARGS_MAX + 1];
-	char *envs[REQUEST_ENVS_MAX + REQUEST_DEFAULTS_MAX + 1];
-	size_t n_args;
-	size_t n_envs;
-	char **last; /* the argument or variable that MORE goes on with */
-	uint64_t bytes;
-	int label_fd; /* a LABEL is passed on to here as it comes, or dropped (-EBADF) */
-};
-
-/* request.c: reads up to GO. */
-_must_check_ int request_read(int sock, struct request *ret);
+#include "wire/request.h"
 
 /* Puts the user's variables (and a terminal's) before those that came; the last of a name wins. */
 _must_check_ int request_environment(struct request *q, const struct agent_user *user, bool tty);

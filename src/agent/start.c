@@ -123,6 +123,18 @@ static pid_t fork_child(const struct wire_exec *q, const struct ends *e, int soc
 	return pid;
 }
 
+/* Who has walked in is in the cgroups that commands join which bring none of their own. */
+static pid_t hand_over(const struct wire_exec *q, const struct ends *e, int sock, size_t n_join)
+{
+	const int fds[_WIRE_RUNNER_MAX] = {
+		[WIRE_RUNNER_OP] = sock,       [WIRE_RUNNER_STATUS] = e->status[1],
+		[WIRE_RUNNER_OUT] = e->out[1], [WIRE_RUNNER_ERR] = e->err[1],
+		[WIRE_RUNNER_IN] = e->in[1],
+	};
+
+	return (q->flags & WIRE_EXEC_RUNNER) && n_join == 0 ? runner_take(q, fds) : -ENOENT;
+}
+
 int command_start(const struct wire_exec *q, int sock, const int *join_fds, size_t n_join)
 {
 	_cleanup_(ends_done) struct ends ends = ENDS_INIT;
@@ -135,12 +147,14 @@ int command_start(const struct wire_exec *q, int sock, const int *join_fds, size
 	c = command_new();
 	if (!c)
 		return -EAGAIN;
+	pid = hand_over(q, &ends, sock, n_join);
 	if (n_join == 0) {
 		join_fds = agent_defaults.join_fds;
 		n_join = agent_defaults.n_join;
 	}
 	agent_defaults.request = *q;
-	pid = fork_child(q, &ends, sock, join_fds, n_join);
+	if (pid < 0)
+		pid = fork_child(q, &ends, sock, join_fds, n_join);
 	if (pid < 0) {
 		command_free(c);
 		return pid;
@@ -178,7 +192,7 @@ static void keep_label(struct command *c, const struct wire_frame *f)
 /* It has executed: from here on only we read and write the socket. */
 static void command_started(struct command *c)
 {
-	const struct wire_process process = { .pid = (uint32_t)c->pid };
+	const struct wire_process process = { .pid = (uint32_t)c->pid, .forked = c->forked };
 	int sock = c->follower[0].sock;
 
 	c->state = COMMAND_RUNNING;
@@ -202,6 +216,10 @@ void command_status_ready(void *object, short events)
 		return;
 	if (r == 1 && f.head.type == WIRE_LABEL) {
 		keep_label(c, &f);
+		return;
+	}
+	if (r == 1 && f.head.type == WIRE_STARTED) { /* a runner; it closes the socket next */
+		c->forked = true;
 		return;
 	}
 	fd_closep(&c->status_fd);

@@ -36,6 +36,7 @@ static const char help[] =
 	"      --service         in the running service; for an ordinary user, where there is one,\n"
 	"                        that is the default, for it makes the better boxes\n"
 	"      --local           in this process\n"
+	"      --no-zygote       in the service, start Python anew instead of forking a loaded one\n"
 	"\n"
 	"Network (none, unless one of these is given)\n"
 	"      --allow RULE      let it reach HOST, *.DOMAIN, an address or a range, each with :PORTS;\n"

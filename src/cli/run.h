@@ -43,6 +43,7 @@ struct run_request {
 	char **given_env;        /* likewise; the strings are the caller's */
 	struct run_net_wish net;
 	int where;       /* enum run_where */
+	bool no_zygote;  /* in a service: nothing is forked from a loaded interpreter */
 	bool in_service; /* what came of it */
 	bool json;
 	bool raw; /* do not defuse control characters on a terminal */

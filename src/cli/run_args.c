@@ -33,6 +33,7 @@ static const struct option options[] = {
 	{ "raw", no_argument, NULL, OPT_RAW },
 	{ "local", no_argument, NULL, OPT_LOCAL },
 	{ "service", no_argument, NULL, OPT_SERVICE },
+	{ "no-zygote", no_argument, NULL, OPT_NO_ZYGOTE },
 	{ "allow", required_argument, NULL, OPT_ALLOW },
 	{ "allow-set", required_argument, NULL, OPT_ALLOW_SET },
 	{ "allow-private", required_argument, NULL, OPT_ALLOW_PRIVATE },
@@ -92,6 +93,9 @@ static int read_option(int id, struct args *a, struct run_request *q, struct fai
 		return 0;
 	case OPT_LOCAL:
 		q->where = RUN_WHERE_LOCAL;
+		return 0;
+	case OPT_NO_ZYGOTE:
+		q->no_zygote = true;
 		return 0;
 	case OPT_SERVICE:
 		q->where = RUN_WHERE_SERVICE;

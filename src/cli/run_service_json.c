@@ -93,6 +93,8 @@ char *run_service_request(const struct run_request *q)
 	(void)json_object_set_new(o, "limits", limits(&q->given));
 	(void)json_object_set_new(o, "env", variables(q->given_env));
 	(void)json_object_set_new(o, "outputs", json_boolean(q->out_dir != NULL));
+	if (q->no_zygote)
+		(void)json_object_set_new(o, "zygote", json_false());
 	if (run_net_wanted(&q->net))
 		(void)json_object_set_new(o, "network", network(&q->net));
 	text = json_dumps(o, JSON_COMPACT);

@@ -52,10 +52,12 @@ struct flow {
 	size_t at, len;
 	int pipe[2];
 	size_t in_pipe;
-	bool is_large;   /* the pipe */
-	bool is_stalled; /* and counted as such in the box */
-	bool is_ended;   /* there comes no more */
-	bool is_passed;  /* and the other side knows */
+	bool is_large;            /* the pipe */
+	bool is_stalled;          /* and counted as such in the box */
+	bool is_ended;            /* there comes no more */
+	bool is_passed;           /* and the other side knows */
+	bool is_gathering;        /* we are told of much at once: relay.c */
+	uint64_t gather_until_us; /* but not later than this; 0: we wait for something else */
 	uint64_t bytes;
 };
 

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 
 #define ROUNDS 16 /* in one go, then it is others' turn */
+#define GATHER_BYTES (1024 * 1024)
+#define GATHER_US 1000
 
 /* --- held against the name -------------------------------------------------------------------- */
 
@@ -23,13 +25,25 @@ static uint64_t deadline(const struct conn *c)
 	return c->up_mode == UP_PROOF && c->proof_until_us ? MIN(c->proof_until_us, idle) : idle;
 }
 
+/* When something must be done, whether or not something comes. */
+static uint64_t next_due(const struct conn *c)
+{
+	uint64_t at = deadline(c);
+
+	if (c->up.gather_until_us)
+		at = MIN(at, c->up.gather_until_us);
+	if (c->down.gather_until_us)
+		at = MIN(at, c->down.gather_until_us);
+	return at;
+}
+
 static int look(struct egress *g, struct conn *c, bool is_ended)
 {
 	int r = proof_look(g, c, is_ended);
 
 	if (r == 0 && c->proof_until_us == 0) {
 		c->proof_until_us = c->active_us + CONN_REQUEST_US;
-		timer_set(g, &c->timer, deadline(c));
+		timer_set(g, &c->timer, next_due(c));
 	}
 	if (r != 1)
 		return r;
@@ -51,6 +65,50 @@ static int prove(struct egress *g, struct conn *c)
 	if (r < 0 && r != -ENODATA)
 		return r;
 	return look(g, c, r == -ENODATA);
+}
+
+/* --- gathering -------------------------------------------------------------------------------- */
+
+/*
+ * Who sends faster than we are woken wakes us for every few packets, and much of our time is spent on that. So while
+ * a megabyte comes at a time, the kernel tells us when there is the next one. What it has not told after a
+ * millisecond is all there was: then we are told of every byte again, until as much comes again. A side that ends, or
+ * whose buffer is full, is always told.
+ */
+static void tell_from(struct conn *c, bool up, int bytes)
+{
+	(void)setsockopt(up ? c->client_fd : c->host_fd, SOL_SOCKET, SO_RCVLOWAT, &bytes,
+			 sizeof(bytes));
+	flow_of(c, up)->is_gathering = bytes > 1;
+}
+
+/* Only what is moved as it is: elsewhere somebody may wait for the answer to a few bytes. */
+static bool may_gather(const struct conn *c, bool up)
+{
+	return !c->tls && (!up || c->up_mode == UP_RAW);
+}
+
+static void gather(struct egress *g, struct conn *c, bool up, uint64_t moved)
+{
+	struct flow *f = flow_of(c, up);
+
+	if (!f->is_gathering && moved >= GATHER_BYTES && may_gather(c, up))
+		tell_from(c, up, GATHER_BYTES);
+	f->gather_until_us = 0;
+	if (!f->is_gathering || f->is_ended || flow_waits(f))
+		return;
+	f->gather_until_us = clock_boot_us() + GATHER_US;
+	timer_set(g, &c->timer, next_due(c));
+}
+
+static void stop_gathering(struct conn *c, bool up, uint64_t now)
+{
+	struct flow *f = flow_of(c, up);
+
+	if (!f->gather_until_us || now < f->gather_until_us)
+		return;
+	f->gather_until_us = 0;
+	tell_from(c, up, 1); /* of what is there already, too */
 }
 
 /* --- both directions -------------------------------------------------------------------------- */
@@ -94,6 +152,7 @@ static void pass_end(struct conn *c, bool up)
 static int run(struct egress *g, struct conn *c, bool up)
 {
 	struct flow *f = flow_of(c, up);
+	uint64_t before = f->bytes;
 	int r = 1;
 
 	for (unsigned i = 0; r > 0 && (i < ROUNDS || (!up && tls_has_more(c))); i++) {
@@ -105,6 +164,8 @@ static int run(struct egress *g, struct conn *c, bool up)
 		if (r > 0)
 			r = up ? read_up(g, c) : read_down(c);
 	}
+	if (r >= 0)
+		gather(g, c, up, f->bytes - before);
 	return MIN(r, 0);
 }
 
@@ -213,10 +274,12 @@ void relay_host_ready(struct egress *g, struct conn *c, uint32_t events)
 
 void relay_due(struct egress *g, struct conn *c)
 {
-	uint64_t at = deadline(c);
+	uint64_t at = deadline(c), now = clock_boot_us();
 
-	if (clock_boot_us() < at)
-		timer_set(g, &c->timer, at);
+	stop_gathering(c, true, now);
+	stop_gathering(c, false, now);
+	if (now < at)
+		timer_set(g, &c->timer, next_due(c));
 	else if (at < c->active_us + CONN_IDLE_US)
 		conn_refuse(g, c, POLICY_TOO_SLOW);
 	else

@@ -2,6 +2,7 @@
 #include "run/result.h"
 
 #include "wire/egress.h"
+#include "wire/script.h"
 
 #include <assert.h>
 #include <strings.h>
@@ -84,12 +85,12 @@ int run_env(const struct run_limits *limits, const char *const *language,
 {
 	char cpus[2][40];
 	const char *const fixed[] = {
-		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin",
+		("PATH=" SCRIPT_PATH),
 		("HOME=" RUN_HOME),
 		"USER=user",
 		"LOGNAME=user",
 		"SHELL=/bin/bash",
-		"LANG=C.UTF-8",
+		("LANG=" SCRIPT_LANG),
 		"TMPDIR=/tmp",
 		cpus[0],
 		cpus[1],

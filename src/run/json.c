@@ -148,12 +148,17 @@ json_t *run_network_json(const struct net_log *l, bool catches)
 	return o;
 }
 
-/* Where no box came to be there is nothing to claim. */
+/* Where no box came to be there is nothing to claim. A fork has the addresses, and Python's hash seed, that all forks of
+ * its zygote have. */
 static json_t *isolation(const struct run_result *r)
 {
 	json_t *o = r->isolated ? run_isolation_json(&r->isolation) : json_null();
 
-	if (r->isolated && r->network)
+	if (!r->isolated)
+		return o;
+	(void)json_object_set_new(o, "zygote", json_boolean(r->forked));
+	(void)json_object_set_new(o, "own_address_layout", json_boolean(!r->forked));
+	if (r->network)
 		(void)json_object_set_new(o, "network", json_string(r->learned ? "all" : "listed"));
 	return o;
 }

@@ -91,6 +91,7 @@ struct run_result {
 	size_t refused_more; /* refused and not even named */
 	bool isolated;       /* a box came to be: isolation tells the truth */
 	struct isolation isolation;
+	bool forked;      /* it was a fork of an interpreter that was loaded, not executed */
 	int cancelled_by; /* a signal to us, or 0 */
 	json_t *network;  /* run_network_json(); NULL: the box had none */
 	json_t *learned;  /* rules that would have allowed what it did; NULL: nobody asked */

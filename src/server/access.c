@@ -141,10 +141,9 @@ static int check_token(struct exchange *x)
 static int check_traffic(struct exchange *x)
 {
 	const struct store_sandbox *info = &x->r.sandbox->info;
-	const char *given = request_header(&x->r, "E2B-Traffic-Access-Token");
 
-	if (x->r.port == HTTP_ENVD_PORT || !info->traffic_token ||
-	    (given && secret_equal(given, info->traffic_token)))
+	if (x->r.port == HTTP_ENVD_PORT ||
+	    port_may_visit(x->r.sandbox, request_header(&x->r, "E2B-Traffic-Access-Token")))
 		return 0;
 	return port_say(&x->r, 403, info->id, "the traffic access token is missing or wrong", NULL,
 			false);

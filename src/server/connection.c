@@ -11,24 +11,36 @@
 #include <sys/socket.h>
 
 #define LOOK_MS 1000
+#define BUCKETS 256
+
+/* An address that has connections. */
+struct guest {
+	char name[RATE_NAME_SIZE];
+	size_t n;
+	struct guest *next; /* of the same hash */
+};
 
 struct connection {
 	int fd;
-	char peer[RATE_NAME_SIZE];
+	struct guest *guest;
 	_Atomic uint64_t clock;      /* state and since when, in one word: they are read together */
 	_Atomic uint64_t body_until; /* in ms; 0: no such deadline */
 	_Atomic uint64_t received;   /* bytes by the end of the last request */
 	_Atomic bool served;         /* there was one */
 	uint64_t head_since_ms;      /* when the looking thread first saw more bytes; 0: not yet */
 	uint64_t waiting_since_ms; /* the wait that this belongs to; both are that thread's alone */
-	struct connection *next, *prev;
+	struct connection *next, *prev; /* of the same bucket */
 };
 
 struct connections {
-	pthread_mutex_t lock; /* for the list */
-	struct connection *first;
+	pthread_mutex_t lock;               /* for what follows */
+	struct connection *bucket[BUCKETS]; /* by descriptor */
+	struct guest *guests[BUCKETS];
+	size_t n, max, max_of_address;
+	bool refused; /* somebody waits for room */
 	pthread_t thread;
 	int stop_fd;
+	int room_fd;
 };
 
 #define STATE_BITS 2
@@ -61,7 +73,12 @@ void connection_set(struct connection *c, enum connection_state state)
 
 void connection_wait(struct connection *c)
 {
-	c->received = bytes_received(c->fd);
+	connection_wait_after(c, bytes_received(c->fd));
+}
+
+void connection_wait_after(struct connection *c, uint64_t received)
+{
+	c->received = received;
 	c->served = true;
 	connection_set_body_deadline(c, false);
 	connection_set(c, CONNECTION_WAITING);
@@ -107,15 +124,16 @@ static void *look_after(void *arg)
 		uint64_t now = now_ms();
 
 		pthread_mutex_lock(&cs->lock);
-		for (struct connection *c = cs->first; c; c = c->next)
-			if (too_late(c, now))
-				(void)shutdown(c->fd, SHUT_RDWR);
+		for (size_t i = 0; i < BUCKETS; i++)
+			for (struct connection *c = cs->bucket[i]; c; c = c->next)
+				if (too_late(c, now))
+					(void)shutdown(c->fd, SHUT_RDWR);
 		pthread_mutex_unlock(&cs->lock);
 	}
 	return NULL;
 }
 
-int connections_start(struct connections **ret)
+int connections_start(size_t max, size_t max_of_address, struct connections **ret)
 {
 	struct connections *cs = calloc(1, sizeof(*cs));
 	int r;
@@ -123,9 +141,14 @@ int connections_start(struct connections **ret)
 	if (!cs)
 		return -ENOMEM;
 	pthread_mutex_init(&cs->lock, NULL);
+	cs->max = max;
+	cs->max_of_address = max_of_address;
 	cs->stop_fd = eventfd(0, EFD_CLOEXEC);
-	r = cs->stop_fd < 0 ? -errno : -pthread_create(&cs->thread, NULL, look_after, cs);
+	cs->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = cs->stop_fd < 0 || cs->room_fd < 0 ? -errno :
+						 -pthread_create(&cs->thread, NULL, look_after, cs);
 	if (r < 0) {
+		fd_close(cs->room_fd);
 		fd_close(cs->stop_fd);
 		pthread_mutex_destroy(&cs->lock);
 		free(cs);
@@ -141,31 +164,105 @@ void connections_stop(struct connections *cs)
 		return;
 	(void)eventfd_write(cs->stop_fd, 1);
 	pthread_join(cs->thread, NULL);
-	while (cs->first)
-		connection_remove(cs, cs->first);
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (cs->bucket[i])
+			connection_remove(cs, cs->bucket[i]);
+	fd_close(cs->room_fd);
 	fd_close(cs->stop_fd);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);
 }
 
-struct connection *connection_add(struct connections *cs, int fd, const struct sockaddr *peer)
+/* --- who comes and goes -------------------------------------------------------------------------------- */
+
+static struct guest **guest_bucket(struct connections *cs, const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 16777619u;
+	return &cs->guests[h % BUCKETS];
+}
+
+/* With the lock held. */
+static int guest_in(struct connections *cs, const char *name, struct guest **ret)
+{
+	struct guest **bucket = guest_bucket(cs, name), *g;
+
+	for (g = *bucket; g && strcmp(g->name, name) != 0; g = g->next)
+		;
+	if (g && g->n >= cs->max_of_address)
+		return -EUSERS;
+	if (!g) {
+		g = calloc(1, sizeof(*g));
+		if (!g)
+			return -ENOMEM;
+		(void)snprintf(g->name, sizeof(g->name), "%s", name);
+		g->next = *bucket;
+		*bucket = g;
+	}
+	g->n++;
+	*ret = g;
+	return 0;
+}
+
+/* With the lock held. */
+static void guest_out(struct connections *cs, struct guest *g)
+{
+	struct guest **at = guest_bucket(cs, g->name);
+
+	if (--g->n > 0)
+		return;
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	free(g);
+}
+
+/* With the lock held. */
+static int insert(struct connections *cs, struct connection *c, const char *name)
+{
+	struct connection **bucket = &cs->bucket[(size_t)c->fd % BUCKETS];
+	int r;
+
+	if (cs->n >= cs->max) {
+		cs->refused = true;
+		return -EAGAIN;
+	}
+	r = guest_in(cs, name, &c->guest);
+	if (r < 0)
+		return r;
+	cs->n++;
+	c->next = *bucket;
+	if (c->next)
+		c->next->prev = c;
+	*bucket = c;
+	return 0;
+}
+
+int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
+		   struct connection **ret)
 {
 	struct connection *c = calloc(1, sizeof(*c));
 	unsigned write_ms = CONNECTION_WRITE_MS;
+	char name[RATE_NAME_SIZE];
+	int r;
 
 	if (!c)
-		return NULL;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &write_ms, sizeof(write_ms));
+		return -ENOMEM;
 	c->fd = fd;
-	rate_address_name(peer, c->peer);
+	rate_address_name(peer, name);
 	connection_set(c, CONNECTION_WAITING);
 	pthread_mutex_lock(&cs->lock);
-	c->next = cs->first;
-	if (c->next)
-		c->next->prev = c;
-	cs->first = c;
+	r = insert(cs, c, name);
 	pthread_mutex_unlock(&cs->lock);
-	return c;
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &write_ms, sizeof(write_ms));
+	*ret = c;
+	return 0;
 }
 
 /* Before the descriptor is closed: the looking thread must not shut down whoever gets its number next. */
@@ -177,11 +274,32 @@ void connection_remove(struct connections *cs, struct connection *c)
 	if (c->prev)
 		c->prev->next = c->next;
 	else
-		cs->first = c->next;
+		cs->bucket[(size_t)c->fd % BUCKETS] = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
+	guest_out(cs, c->guest);
+	cs->n--;
+	if (cs->refused)
+		(void)eventfd_write(cs->room_fd, 1);
+	cs->refused = false;
 	pthread_mutex_unlock(&cs->lock);
 	free(c);
+}
+
+struct connection *connection_find(struct connections *cs, int fd)
+{
+	struct connection *c;
+
+	pthread_mutex_lock(&cs->lock);
+	for (c = cs->bucket[(size_t)fd % BUCKETS]; c && c->fd != fd; c = c->next)
+		;
+	pthread_mutex_unlock(&cs->lock);
+	return c;
+}
+
+int connections_room_fd(const struct connections *cs)
+{
+	return cs->room_fd;
 }
 
 int connection_fd(const struct connection *c)
@@ -191,7 +309,7 @@ int connection_fd(const struct connection *c)
 
 const char *connection_peer(const struct connection *c)
 {
-	return c->peer;
+	return c->guest->name;
 }
 
 static bool is_busy(struct connection *c)
@@ -204,8 +322,9 @@ size_t connections_busy(struct connections *cs)
 	size_t n = 0;
 
 	pthread_mutex_lock(&cs->lock);
-	for (struct connection *c = cs->first; c; c = c->next)
-		n += is_busy(c);
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct connection *c = cs->bucket[i]; c; c = c->next)
+			n += is_busy(c);
 	pthread_mutex_unlock(&cs->lock);
 	return n;
 }
@@ -213,11 +332,12 @@ size_t connections_busy(struct connections *cs)
 void connections_cut(struct connections *cs)
 {
 	pthread_mutex_lock(&cs->lock);
-	for (struct connection *c = cs->first; c; c = c->next) {
-		if (is_busy(c))
-			connection_reset(c->fd);
-		(void)shutdown(c->fd, SHUT_RDWR);
-	}
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct connection *c = cs->bucket[i]; c; c = c->next) {
+			if (is_busy(c))
+				connection_reset(c->fd);
+			(void)shutdown(c->fd, SHUT_RDWR);
+		}
 	pthread_mutex_unlock(&cs->lock);
 }
 

@@ -25,13 +25,18 @@ struct connections;
 struct connection;
 struct sockaddr;
 
-/* With a thread that looks at them each second. */
-_must_check_ int connections_start(struct connections **ret);
+/* With a thread that looks at them each second. At most max of them, max_of_address from one address. */
+_must_check_ int connections_start(size_t max, size_t max_of_address, struct connections **ret);
 void connections_stop(struct connections *cs);
 
-/* NULL: no memory. */
-struct connection *connection_add(struct connections *cs, int fd, const struct sockaddr *peer);
+/* -EUSERS: there are as many as there may be from this address; -EAGAIN: as many as there may be at all. */
+_must_check_ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
+				struct connection **ret);
 void connection_remove(struct connections *cs, struct connection *c);
+/* The one that was added with this descriptor, or NULL. */
+struct connection *connection_find(struct connections *cs, int fd);
+/* Becomes readable when there may be room again after -EAGAIN; read it, then try. */
+int connections_room_fd(const struct connections *cs);
 
 int connection_fd(const struct connection *c);
 /* The peer's address as it is counted: rate.h. */
@@ -42,6 +47,8 @@ void connection_set(struct connection *c, enum connection_state state);
 void connection_set_body_deadline(struct connection *c, bool on);
 /* A request is over: the clock between requests starts. */
 void connection_wait(struct connection *c);
+/* The same for who knows how many bytes were received by then: saves a call. */
+void connection_wait_after(struct connection *c, uint64_t received);
 
 /* How many are in a request. */
 size_t connections_busy(struct connections *cs);

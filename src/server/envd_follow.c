@@ -95,7 +95,7 @@ static int on_started(struct rpc_stream *s, struct follow *f)
 {
 	const struct wire_process *p = (const struct wire_process *)f->talk->frame.data;
 
-	if (f->started || p->zero || p->pid == 0 || p->pid > INT32_MAX ||
+	if (f->started || p->forked || p->pid == 0 || p->pid > INT32_MAX ||
 	    (f->pid && p->pid != f->pid))
 		return -EPROTO;
 	f->started = true;

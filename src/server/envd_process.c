@@ -32,7 +32,7 @@ static int add_process(const struct wire_frame *f, json_t *list)
 {
 	const struct wire_process *p = (const struct wire_process *)f->data;
 
-	if (p->zero || p->pid == 0 || p->pid > INT32_MAX || json_array_size(list) >= COMMANDS_MAX)
+	if (p->forked || p->pid == 0 || p->pid > INT32_MAX || json_array_size(list) >= COMMANDS_MAX)
 		return -EPROTO;
 	return json_array_append_new(list, envd_label_read(p->pid, f->data + sizeof(*p),
 							   wire_len(f) - sizeof(*p))) < 0 ?

@@ -20,8 +20,6 @@
 #include "base/buf.h"
 
 #define HTTP_TARGET_MAX 8192
-#define HTTP_HEADERS_MAX 64
-#define HTTP_HEADER_BYTES_MAX 16384
 #define HTTP_JSON_MAX (UINT64_C(1) << 20)
 #define HTTP_DROP_MAX (UINT64_C(1) << 20) /* of a stranger's body that nobody wants */
 #define HTTP_DROP_ADMITTED_MAX                                                                     \

@@ -7,41 +7,13 @@
 #include "server/exchange.h"
 
 #include "base/parse.h"
+#include "server/head_field.h"
 
 #include <strings.h>
 
-/* Headers of which there must not be two: readers differ in which one they take. */
-enum single {
-	SINGLE_HOST,
-	SINGLE_LENGTH,
-	SINGLE_ENCODING,
-	SINGLE_TYPE,
-	SINGLE_KEY,
-	SINGLE_AUTHORIZATION,
-	SINGLE_TOKEN,
-	SINGLE_SANDBOX_ID,
-	SINGLE_SANDBOX_PORT,
-	_SINGLE_MAX,
-};
-
-static const char *const single_names[_SINGLE_MAX] = {
-	[SINGLE_HOST] = "Host",
-	[SINGLE_LENGTH] = "Content-Length",
-	[SINGLE_ENCODING] = "Transfer-Encoding",
-	[SINGLE_TYPE] = "Content-Type",
-	[SINGLE_KEY] = "X-API-KEY",
-	[SINGLE_AUTHORIZATION] = "Authorization",
-	[SINGLE_TOKEN] = "X-Access-Token",
-	[SINGLE_SANDBOX_ID] = "E2b-Sandbox-Id",
-	[SINGLE_SANDBOX_PORT] = "E2b-Sandbox-Port",
-};
-
-struct fields {
-	size_t n;
-	size_t bytes;
-	unsigned seen[_SINGLE_MAX];
-	const char *end;    /* of the line before, in the library's memory */
-	const char *broken; /* what is wrong with one of them */
+struct looking {
+	struct head_fields fields;
+	const char *end; /* of the line before, in the library's memory */
 };
 
 /* Where such a request ends cannot be known for sure: it is answered at once, and nothing is read after it. */
@@ -74,63 +46,31 @@ static bool is_last_line(const char *end)
 	return !LIBRARY_IS_LENIENT || memcmp(end, nothing, sizeof(nothing)) == 0;
 }
 
-static bool is_token(const char *name, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (name[i] <= ' ' || (unsigned char)name[i] >= 0x7f ||
-		    strchr("()<>@,;:\\\"/[]?={}", name[i]))
-			return false;
-	return len > 0;
-}
-
-static bool is_value(const char *value, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
-			return false;
-	return true;
-}
-
 static enum MHD_Result look_at_field(void *cls, enum MHD_ValueKind kind, const char *name,
 				     size_t name_len, const char *value, size_t value_len)
 {
-	struct fields *f = cls;
+	struct looking *l = cls;
 
 	(void)kind;
-	if (!follows(f->end, name))
-		f->broken = "a header is not one line that ends with CR LF";
+	if (!follows(l->end, name))
+		l->fields.broken = "a header is not one line that ends with CR LF";
 	if (value)
-		f->end = value + value_len;
-	f->n++;
-	f->bytes += name_len + value_len + sizeof(": \r\n") - 1;
-	if (!is_token(name, name_len))
-		f->broken = "a header's name has a character that must not be in one";
-	if (!value || !is_value(value, value_len))
-		f->broken = "a header's value has a control character";
-	for (size_t i = 0; i < _SINGLE_MAX; i++)
-		if (strcasecmp(name, single_names[i]) == 0 && ++f->seen[i] > 1)
-			f->broken = "a header is there twice that must be there once";
+		l->end = value + value_len;
+	head_field_look(&l->fields, name, name_len, value, value_len);
 	return MHD_YES;
 }
 
 static int check_fields(struct exchange *x, const char *version)
 {
-	struct fields f = { .end = version + strlen(version) };
+	struct looking l = { .end = version + strlen(version) };
+	const char *why;
+	unsigned status;
 
-	(void)MHD_get_connection_values_n(x->r.connection, MHD_HEADER_KIND, look_at_field, &f);
-	if (f.n > HTTP_HEADERS_MAX)
-		return head_refuse(x, 431, "there are more than 64 headers");
-	if (f.bytes > HTTP_HEADER_BYTES_MAX)
-		return head_refuse(x, 431, "the headers are larger than 16 KiB");
-	if (!f.broken && f.n > 0 && !is_last_line(f.end))
-		f.broken = "the last header is not one line that ends with CR LF";
-	if (f.broken)
-		return head_refuse(x, 400, f.broken);
-	if (!f.seen[SINGLE_HOST])
-		return head_refuse(x, 400, "a request must have a Host header");
-	if (f.seen[SINGLE_LENGTH] && f.seen[SINGLE_ENCODING])
-		return head_refuse(x, 400, "both Content-Length and Transfer-Encoding");
-	return 0;
+	(void)MHD_get_connection_values_n(x->r.connection, MHD_HEADER_KIND, look_at_field, &l);
+	if (!l.fields.broken && l.fields.n > 0 && !is_last_line(l.end))
+		l.fields.broken = "the last header is not one line that ends with CR LF";
+	status = head_field_verdict(&l.fields, &why);
+	return status ? head_refuse(x, status, why) : 0;
 }
 
 static int check_framing(struct exchange *x, const char *version)

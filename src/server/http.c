@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the HTTP library and exchange.c: its callbacks, its options, the log of requests. */
-#include "server/clock.h"
 #include "server/exchange.h"
 #include "server/http_daemon.h"
-#include "server/log_queue.h"
 #include "server/port.h"
+#include "server/port_log.h"
 
 #include "base/clock.h"
 
-#include <inttypes.h>
 #include <sys/socket.h>
 
 #define THREAD_STACK (512L << 10)      /* frames of 64 KiB are on it */
@@ -35,7 +33,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 			  enum MHD_ConnectionNotificationCode what)
 {
 	struct server *s = cls;
-	const union MHD_ConnectionInfo *fd, *address;
+	const union MHD_ConnectionInfo *fd;
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		connection_remove(s->connections, *context);
@@ -43,9 +41,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 		return;
 	}
 	fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	address = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	*context = connection_add(s->connections, fd->connect_fd,
-				  address ? address->client_addr : NULL);
+	*context = connection_find(s->connections, fd->connect_fd);
 }
 
 /* The only place where the library shows the target as it came. NULL makes on_request() close the connection. */
@@ -105,23 +101,19 @@ static json_t *path_json(const char *target)
 	return reply_safe_string(path);
 }
 
-/* The same for a visit to a port, of which there may be tens of thousands in a second. Nothing in it needs escaping: the
- * method was found to be a token, the rest is ours. */
 static void log_visit(const struct exchange *x, enum MHD_RequestTerminationCode how)
 {
-	char line[512], now[CLOCK_TEXT_SIZE];
-	int n;
+	struct port_log l = {
+		.count = 1,
+		.status = x->status,
+		.ms = (clock_boot_us() - x->started_us) / 1000,
+		.port = x->r.port,
+		.broken_off = how != MHD_REQUEST_TERMINATED_COMPLETED_OK,
+	};
 
-	clock_format(clock_wall_ms(), now);
-	n = snprintf(line, sizeof(line),
-		     "{\"time\":\"%s\",\"level\":\"info\",\"event\":\"request\",\"request\":\"%s\","
-		     "\"peer\":\"%s\",\"status\":%u,\"ms\":%" PRIu64 ",\"method\":\"%s\","
-		     "\"operation\":\"port\",\"port\":%u,\"sandbox\":\"%s\"%s}\n",
-		     now, x->r.id, connection_peer(x->peer), x->status,
-		     (clock_boot_us() - x->started_us) / 1000, x->r.method, x->r.port,
-		     x->r.sandbox->info.id,
-		     how == MHD_REQUEST_TERMINATED_COMPLETED_OK ? "" : ",\"broken_off\":true");
-	log_queue_add(line, (size_t)n, false);
+	(void)snprintf(l.id, sizeof(l.id), "%s", x->r.sandbox->info.id);
+	(void)snprintf(l.method, sizeof(l.method), "%s", x->r.method);
+	port_log_write(&l, connection_peer(x->peer), x->r.id);
 }
 
 /* AP-12: one line, and nothing secret: no query, no header. */
@@ -177,19 +169,10 @@ static size_t leave_escaped(void *cls, struct MHD_Connection *c, char *text)
 	return strlen(text);
 }
 
-static bool is_ipv6(int listen_fd)
-{
-	struct sockaddr_storage ss = { 0 };
-	socklen_t len = sizeof(ss);
-
-	return getsockname(listen_fd, (struct sockaddr *)&ss, &len) == 0 &&
-	       ss.ss_family == AF_INET6;
-}
-
-int http_start(struct server *s, int listen_fd, const struct http_tls *tls)
+int http_start(struct server *s, const struct http_tls *tls)
 {
 	unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-			 MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE;
+			 MHD_USE_POLL | MHD_USE_ITC | MHD_ALLOW_UPGRADE | MHD_USE_NO_LISTEN_SOCKET;
 	struct MHD_OptionItem tls_options[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, tls->cert },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key },
@@ -197,10 +180,8 @@ int http_start(struct server *s, int listen_fd, const struct http_tls *tls)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	struct MHD_OptionItem options[] = {
-		{ MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL },
-		{ MHD_OPTION_CONNECTION_LIMIT, (intptr_t)s->config.limits_connections, NULL },
-		{ MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		  (intptr_t)s->config.limits_connections_per_address, NULL },
+		/* connection.c counts them. The library forgets one a little later than we do. */
+		{ MHD_OPTION_CONNECTION_LIMIT, 2 * (intptr_t)s->config.limits_connections, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* connection.c has better ones */
 		{ MHD_OPTION_THREAD_STACK_SIZE, THREAD_STACK, NULL },
@@ -215,11 +196,19 @@ int http_start(struct server *s, int listen_fd, const struct http_tls *tls)
 
 	if (tls->cert)
 		flags |= MHD_USE_TLS;
-	if (is_ipv6(listen_fd))
-		flags |= MHD_USE_IPv6;
 	s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_ARRAY, options,
 				     MHD_OPTION_ARRAY,
 				     tls->cert ? tls_options : &options[ARRAY_SIZE(options) - 1],
 				     MHD_OPTION_END);
 	return s->daemon ? 0 : -EIO;
+}
+
+void http_add(struct server *s, int fd, const struct sockaddr_storage *peer)
+{
+	struct connection *c = connection_find(s->connections, fd);
+
+	/* It closes the descriptor when it cannot, and says nothing to on_connection(). */
+	if (MHD_add_connection(s->daemon, fd, (const struct sockaddr *)peer, sizeof(*peer)) !=
+	    MHD_YES)
+		connection_remove(s->connections, c);
 }

@@ -9,5 +9,9 @@ struct http_tls {
 	char *key;
 };
 
-/* Serves on the socket from now on: s->daemon. Takes over the descriptor. */
-_must_check_ int http_start(struct server *s, int listen_fd, const struct http_tls *tls);
+struct sockaddr_storage;
+
+/* Serves the connections that it is given from now on: s->daemon. */
+_must_check_ int http_start(struct server *s, const struct http_tls *tls);
+/* Takes over a connection, which connection.h knows. */
+void http_add(struct server *s, int fd, const struct sockaddr_storage *peer);

@@ -13,9 +13,11 @@
  * Must never  fork or execute anything, touch a box's files except through its agent, write a secret to the log.
  *
  * Theory of operation: main() sets everything up in one thread, seals, then starts the threads: one that reads from the
- * warden, one for each connection, a few for upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
+ * warden, one that accepts, a few that hold many connections each (port_express.h), one for each other connection, a few for
+ * upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
  */
 #include "base/buf.h"
+#include "server/accept.h"
 #include "server/boxes.h"
 #include "server/clock.h"
 #include "server/connection.h"
@@ -27,6 +29,7 @@
 #include "server/openapi.h"
 #include "server/outlet.h"
 #include "server/port.h"
+#include "server/port_express.h"
 #include "server/rate.h"
 #include "server/routes.h"
 #include "server/seal.h"
@@ -186,7 +189,8 @@ static int start_threads(struct server *s, const struct http_tls *tls, struct fa
 	if (r == 0)
 		r = outlets_start(s->outlets);
 	if (r == 0)
-		r = connections_start(&s->connections);
+		r = connections_start(s->config.limits_connections,
+				      s->config.limits_connections_per_address, &s->connections);
 	if (r == 0)
 		r = port_pool_start(&s->ports);
 	if (r == 0)
@@ -197,9 +201,15 @@ static int start_threads(struct server *s, const struct http_tls *tls, struct fa
 	r = control_start(s, fail);
 	if (r < 0)
 		return r;
-	r = http_start(s, WARDEN_LISTEN_FD, tls);
-	return r < 0 ? fail_set(fail, -r, "HTTP",
-				"cannot serve: with TLS, are the certificate and its key good?") :
+	r = http_start(s, tls);
+	if (r < 0)
+		return fail_set(fail, -r, "HTTP",
+				"cannot serve: with TLS, are the certificate and its key good?");
+	if (!tls->cert)
+		r = express_start(s, &s->express);
+	if (r == 0)
+		r = acceptor_start(s, WARDEN_LISTEN_FD, &s->acceptor);
+	return r < 0 ? fail_set(fail, -r, "start", "cannot accept connections: %s", strerror(-r)) :
 		       0;
 }
 
@@ -241,10 +251,9 @@ static void wait_for_end(const struct server *s, int signal_fd)
 /* CR-09: what is under way may finish for a moment; the rest is cut off so that nobody takes it for an end. */
 static _noreturn_ void stop(struct server *s)
 {
-	int listen_fd = MHD_quiesce_daemon(s->daemon);
-
-	fd_close(listen_fd);
+	acceptor_stop(s->acceptor);
 	(void)eventfd_write(s->stop_fd, 1);
+	express_stop(s->express);
 	for (int i = 0; i < DRAIN_MS / 10 && connections_busy(s->connections) > 0; i++)
 		(void)poll(NULL, 0, 10);
 	connections_cut(s->connections);

@@ -47,6 +47,7 @@ struct oneshot {
 	struct oneshot_file files[ONESHOT_FILES_MAX];
 	size_t n_files;
 	bool fetch_outputs;
+	bool script; /* of the kind that a loaded interpreter can become */
 	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
 	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
 	void *emit_arg;

@@ -63,7 +63,10 @@ static struct warden_limits whole_box(const struct oneshot *o)
 
 static int make_box(struct oneshot *o, struct fail *fail)
 {
-	struct warden_frame f = { .as_CREATE = { .template = o->template } };
+	struct warden_frame f = {
+		.as_CREATE = { .template = o->template,
+			       .flags = o->script ? WARDEN_CREATE_SCRIPT : 0 },
+	};
 	uint64_t begun_us = clock_boot_us();
 	struct warden_reply reply;
 	int r;

@@ -4,8 +4,12 @@
 #include "server/oneshot.h"
 
 #include "base/utf8.h"
+#include "wire/script.h"
 
 #include <sodium.h>
+
+#define SCRIPT_PIDS_MIN 4
+#define SCRIPT_MEMORY_MIN (UINT64_C(16) << 20)
 
 static const char *text_of(const json_t *body, const char *name)
 {
@@ -170,6 +174,18 @@ static struct run_limits within(struct run_limits l, const struct oneshot_bounds
 	return l;
 }
 
+/* One step, and that is to run the file with the Python that there is. Who walks in while files are moved needs room
+ * beside those who move them, and where there is hardly any memory, every page should be the script's. */
+static bool is_script(const struct oneshot *o)
+{
+	char *const *argv = o->run.argv;
+
+	return !o->has_compile && o->run.limits.pids >= SCRIPT_PIDS_MIN &&
+	       o->run.limits.memory_bytes >= SCRIPT_MEMORY_MIN &&
+	       strcmp(o->code_file, SCRIPT_FILE) == 0 && argv[0] && argv[1] && !argv[2] &&
+	       strcmp(argv[0], SCRIPT_PROGRAM) == 0 && strcmp(argv[1], SCRIPT_FILE) == 0;
+}
+
 static int read_language(const json_t *body, const struct language *l,
 			 const struct run_limits *given, const struct oneshot_bounds *b,
 			 struct oneshot *o, struct fail *fail)
@@ -208,6 +224,7 @@ static int read_language(const json_t *body, const struct language *l,
 		vars.memory_mb = o->compile.limits.memory_bytes >> 20;
 		r = language_argv(l->compile, &vars, &o->compile.argv, fail);
 	}
+	o->script = r == 0 && is_script(o) && !json_is_false(json_object_get(body, "zygote"));
 	return r < 0 ? r : read_env(json_object_get(body, "env"), env, o, fail);
 }
 

@@ -148,9 +148,11 @@ static void on_frame(struct watch *w)
 {
 	const struct wire_frame *f = &w->frame;
 
-	if (f->head.type == WIRE_STARTED && w->phase == PHASE_STARTING)
+	if (f->head.type == WIRE_STARTED && w->phase == PHASE_STARTING) {
 		w->phase = PHASE_RUNNING;
-	else if (f->head.type == WIRE_FAILED)
+		/* Nothing foreign has run yet in the box of a script: its agent can be believed. */
+		w->oneshot->result.forked = ((const struct wire_process *)f->data)->forked;
+	} else if (f->head.type == WIRE_FAILED)
 		on_failed_frame(w, (const struct wire_failed *)f->data);
 	else if (f->head.type == WIRE_EXIT && w->phase == PHASE_RUNNING)
 		on_exit_frame(w, (const struct wire_exit *)f->data);
@@ -232,7 +234,8 @@ static int start(struct oneshot *o, const struct oneshot_step *step, bool with_i
 	struct wire_exec q = {
 		.uid = USER_ID,
 		.gid = USER_ID,
-		.flags = WIRE_EXEC_ALONE | (with_input ? WIRE_EXEC_STDIN : 0),
+		.flags = WIRE_EXEC_ALONE | (with_input ? WIRE_EXEC_STDIN : 0) |
+			 (o->script ? WIRE_EXEC_RUNNER : 0),
 		.oom_score_adj = OOM_SCORE_PAYLOAD,
 		.fsize_max = step->limits.disk_bytes,
 		.nofile_max = NOFILE_MAX,

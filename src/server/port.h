@@ -7,7 +7,8 @@
  * socket that the warden made there), sends the request on, and the answer back, piece by piece:
  *
  *	port_request.c   the route: the head that is sent, the body, and what to do when a program is not there
- *	port_field.c     the head that is sent
+ *	port_field.c     the head that is sent: what the library knows of the request
+ *	port_ask.c       the head that is sent: how it is written
  *	port_rules.c     which headers go in and which come out
  *	port_link.c      a connection to a port; what is sent and received on it
  *	port_tls.c       TLS on it
@@ -16,6 +17,9 @@
  *	port_reply.c     the answer on its way to the client
  *	port_upgrade.c   WebSockets: bytes both ways
  *	port_page.c      our own answers, for programs and for people
+ *	port_log.c       visits in the log
+ *
+ * Most visits never come here: port_express.h.
  *
  * The program is hostile, and so is the client. Neither learns anything of the other that is ours: no key and no token
  * of this service goes in, and what comes out by our own address cannot act there.
@@ -26,6 +30,8 @@
 #include "server/port_answer.h"
 #include "server/port_rules.h"
 #include "server/sandbox.h"
+
+#include <netinet/in.h>
 
 /* --- a connection to a port (port_link.c) ---------------------------------------------------------------- */
 
@@ -51,6 +57,11 @@ struct port_link {
  * service stops.
  */
 _must_check_ int port_link_open(struct request *r, struct port_link **ret);
+/* Its parts, for who must not wait: a socket in the box's network that does not block; connect(), which may say
+ * -EINPROGRESS; and a link made of the descriptor, which is taken over in any case. */
+_must_check_ int port_link_socket(struct sandbox *b, uint32_t family);
+_must_check_ int port_link_connect(int fd, uint32_t family, uint32_t port);
+_must_check_ int port_link_adopt(int fd, struct sandbox *b, uint32_t port, struct port_link **ret);
 void port_link_close(struct port_link *l);
 void port_link_closep(struct port_link **l);
 
@@ -94,6 +105,11 @@ void port_pool_put(struct port_pool *p, struct port_link *l);
 
 /* The head of the request as the program gets it. */
 _must_check_ int port_request_head(struct request *r, bool upgrade, struct buf *ret);
+/* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
+const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
+			      char memory[static PORT_HOST_SIZE]);
+/* An address as the program gets it; "": none. */
+void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
 /* Is the request one for a WebSocket? */
 bool port_wants_upgrade(const struct request *r);
 
@@ -121,6 +137,9 @@ extern const struct route port_route;
 
 /* In address.c, once it is known whom it is for: is what is asked for something that can be passed on? */
 _must_check_ int port_check(struct exchange *x);
+/* Has the sandbox no traffic token, or is it this one? */
+bool port_may_visit(const struct sandbox *b, const char *token);
+bool port_is_running(struct sandbox *b);
 /* It is over: the connection is kept for the next one, or closed. */
 void port_visit_release(struct port_visit *v, bool keep);
 

@@ -18,11 +18,7 @@ size_t port_head_end(const char *data, size_t len)
 	return end ? (size_t)(end - data) + 4 : 0;
 }
 
-/*
- * The library takes LF alone for a line end and joins folded lines. Others do not, so before it sees anything: every
- * line ends with CR LF, none begins with a blank, and nothing in one is a control character.
- */
-static bool is_lines(const char *head, size_t len)
+bool port_is_lines(const char *head, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)head[i];
@@ -157,7 +153,7 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 	if (len < 7 || memcmp(head, "HTTP/1.", 7) != 0)
 		return wrong(ret,
 			     "it is not HTTP/1.1"); /* the library would pass over empty lines */
-	if (!is_lines(head, len))
+	if (!port_is_lines(head, len))
 		return wrong(ret, "its head is not made of lines that end with CR LF");
 	http_parser_init(p, HTTP_RESPONSE);
 	p->data = &reading;

@@ -37,6 +37,12 @@ struct port_answer {
 	http_parser parser; /* of the chunks */
 };
 
+/*
+ * The HTTP library takes LF alone for a line end and joins folded lines. Others do not, so before it sees anything: every
+ * line ends with CR LF, none begins with a blank, and nothing in one is a control character.
+ */
+bool port_is_lines(const char *head, size_t len);
+
 /* Where the head ends, with the empty line behind it; 0: not yet. */
 size_t port_head_end(const char *data, size_t len);
 

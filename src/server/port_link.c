@@ -15,6 +15,8 @@
 #define SOCKET_MS 5000  /* the warden may take so long to open one */
 #define CONNECT_MS 5000 /* a program that listens and never accepts fills its queue */
 #define RECV_US 20000
+#define PLAIN_TCP                                                                                  \
+	"reno" /* there is nothing on a loopback that BBR, if it is the default, could find out */
 #define TRIES 5
 #define BETWEEN_TRIES_MS 100
 
@@ -41,7 +43,7 @@ int port_link_wait(struct request *r, int fd, short events, int timeout_ms)
 
 /* --- connecting ---------------------------------------------------------------------------------------- */
 
-static int ask_socket(struct sandbox *b, uint32_t family)
+int port_link_socket(struct sandbox *b, uint32_t family)
 {
 	struct warden_frame f = { .as_SOCKET.family = family };
 	struct warden_reply reply;
@@ -59,10 +61,11 @@ static int ask_socket(struct sandbox *b, uint32_t family)
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, PLAIN_TCP, strlen(PLAIN_TCP));
 	return take_fd(&fd);
 }
 
-static int start_connect(int fd, uint32_t family, uint32_t port)
+int port_link_connect(int fd, uint32_t family, uint32_t port)
 {
 	const struct sockaddr_in v4 = { .sin_family = AF_INET,
 					.sin_port = htons((uint16_t)port),
@@ -84,7 +87,7 @@ static int connect_to(struct request *r, int fd, uint32_t family)
 
 	/* A socket whose connection was refused must forget that before it can be used for the next try. */
 	(void)connect(fd, &nobody, sizeof(nobody));
-	n = start_connect(fd, family, r->port);
+	n = port_link_connect(fd, family, r->port);
 	if (n != -EINPROGRESS)
 		return n;
 	n = port_link_wait(r, fd, POLLOUT, CONNECT_MS);
@@ -105,7 +108,7 @@ static bool is_closed(int r)
 static int try_family(struct request *r, uint32_t family, int *fd)
 {
 	if (*fd < 0)
-		*fd = ask_socket(r->sandbox, family);
+		*fd = port_link_socket(r->sandbox, family);
 	return *fd < 0 ? *fd : connect_to(r, *fd, family);
 }
 
@@ -160,6 +163,22 @@ static struct port_link *new_link(int fd, uint32_t port)
 	return l;
 }
 
+int port_link_adopt(int fd, struct sandbox *b, uint32_t port, struct port_link **ret)
+{
+	_cleanup_(port_link_closep) struct port_link *l = new_link(fd, port);
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	/* Only now: what is connected is hung up for sure, what is not yet would not be. */
+	r = op_adopt(&l->op, b);
+	if (r < 0)
+		return r;
+	become_patient(fd);
+	*ret = take_ptr(l);
+	return 0;
+}
+
 int port_link_open(struct request *r, struct port_link **ret)
 {
 	_cleanup_(port_link_closep) struct port_link *l = NULL;
@@ -167,20 +186,11 @@ int port_link_open(struct request *r, struct port_link **ret)
 
 	if (fd < 0)
 		return fd;
-	l = new_link(fd, r->port);
-	if (!l)
-		return -ENOMEM;
-	/* Only now: what is connected is hung up for sure, what is not yet would not be. */
-	n = op_adopt(&l->op, r->sandbox);
+	n = port_link_adopt(fd, r->sandbox, r->port, &l);
+	if (n == 0 && port_speaks_tls(r->sandbox, r->port))
+		n = port_tls_start(r, l);
 	if (n < 0)
 		return n;
-	if (port_speaks_tls(r->sandbox, r->port)) {
-		n = port_tls_start(r, l);
-		if (n < 0)
-			return n;
-	} else {
-		become_patient(fd);
-	}
 	*ret = take_ptr(l);
 	return 0;
 }

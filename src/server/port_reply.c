@@ -59,14 +59,11 @@ static ssize_t next_bytes(struct port_visit *v, char *data, size_t max)
 /* An end that is the end of the body only if the sandbox is still there: one that was hung up ends like that, too. */
 static ssize_t to_end(struct port_visit *v, ssize_t n)
 {
-	struct sandbox *b = v->r->sandbox;
 	bool running;
 
 	if (n != 0)
 		return n;
-	pthread_mutex_lock(&b->lock);
-	running = b->info.state == STORE_RUNNING;
-	pthread_mutex_unlock(&b->lock);
+	running = port_is_running(v->r->sandbox);
 	v->ended = running;
 	return running ? 0 : -ENOTCONN;
 }

@@ -2,6 +2,8 @@
 /* A request for a port: its head and body go in; port_reply.c sends out what comes back. */
 #include "server/port.h"
 
+#include "server/sign.h"
+
 #include <sys/uio.h>
 
 #define METHOD_MAX 32
@@ -17,18 +19,6 @@ static bool is_method(const char *method)
 	return n > 0 && n < METHOD_MAX && method[n] == '\0' && strcmp(method, "CONNECT") != 0;
 }
 
-/* Origin form: a path and perhaps a query, of characters that can be in a line. What they mean is the program's
- * business. */
-static bool is_target(const char *target)
-{
-	if (target[0] != '/')
-		return false;
-	for (; *target; target++)
-		if (*target <= ' ' || (unsigned char)*target >= 0x7f || *target == '#')
-			return false;
-	return true;
-}
-
 int port_check(struct exchange *x)
 {
 	x->r.route = &port_route;
@@ -38,9 +28,26 @@ int port_check(struct exchange *x)
 		return head_refuse(x, 501, "this method cannot be passed on");
 	if (strlen(x->target) > HTTP_TARGET_MAX)
 		return head_refuse(x, 414, "the request line is longer than 8 KiB");
-	if (!is_target(x->target))
+	if (!port_target_ok(x->target))
 		return head_refuse(x, 400, "the request target must be a path of printable ASCII");
 	return 0;
+}
+
+bool port_may_visit(const struct sandbox *b, const char *token)
+{
+	const char *wanted = b->info.traffic_token;
+
+	return !wanted || (token && secret_equal(token, wanted));
+}
+
+bool port_is_running(struct sandbox *b)
+{
+	bool running;
+
+	pthread_mutex_lock(&b->lock);
+	running = b->info.state == STORE_RUNNING;
+	pthread_mutex_unlock(&b->lock);
+	return running;
 }
 
 /* --- when it cannot be done ---------------------------------------------------------------------------------- */
@@ -134,8 +141,10 @@ void port_visit_release(struct port_visit *v, bool keep)
 {
 	struct port_link *l = take_ptr(v->link);
 
-	/* Bytes behind the answer: whoever sends those is not trusted with another request. TLS has always some. */
-	if (l && keep && v->answer.keeps && !v->unsent && l->start == l->end && !l->tls) {
+	/* Bytes behind the answer: whoever sends those is not trusted with another request. TLS has always some. And a
+	 * program that did not read a body would take it for the next request. */
+	if (l && keep && v->answer.keeps && !v->unsent && !exchange_of(v->r)->has_body &&
+	    l->start == l->end && !l->tls) {
 		l->start = l->end = 0;
 		port_pool_put(v->r->server->ports, l);
 	} else {

@@ -5,6 +5,7 @@
  */
 #include "server/port.h"
 
+#include <fcntl.h>
 #include <gnutls/gnutls.h>
 #include <poll.h>
 
@@ -43,6 +44,8 @@ static int set_up(struct port_link *l)
 	    gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) < 0)
 		return -ENOMEM;
 	l->tls = session;
+	if (fcntl(l->op.sock, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
 	r = gnutls_set_default_priority(session);
 	if (r == 0)
 		r = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);

@@ -161,16 +161,6 @@ static gnutls_session_t session_of(struct MHD_Connection *c)
 	return info ? info->tls_session : NULL;
 }
 
-static bool is_running(struct sandbox *b)
-{
-	bool running;
-
-	pthread_mutex_lock(&b->lock);
-	running = b->info.state == STORE_RUNNING;
-	pthread_mutex_unlock(&b->lock);
-	return running;
-}
-
 /* What the client said too early is in extra; what the program did, in its link. */
 static void run(struct port_visit *v, const char *extra, size_t len)
 {
@@ -198,7 +188,7 @@ static void on_upgrade(void *cls, struct MHD_Connection *c, void *con_cls, const
 	(void)con_cls;
 	(void)fd; /* with TLS it is one of the pair; the connection itself is in the request */
 	run(v, extra, extra_len);
-	if (!is_running(v->r->sandbox))
+	if (!port_is_running(v->r->sandbox))
 		connection_reset(v->r->socket);
 	(void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 }

@@ -10,7 +10,9 @@
 #include "store/store.h"
 
 struct MHD_Daemon;
+struct acceptor;
 struct connections;
+struct express;
 struct outlets;
 struct port_pool;
 struct rates;
@@ -29,7 +31,10 @@ struct server {
 	struct rates *rates;             /* requests and creates of each key: rate.h */
 	struct connections *connections; /* open ones and their timers: connection.h */
 	struct port_pool *ports;         /* connections to programs in sandboxes: port.h */
+	struct express
+		*express; /* most visits to programs in sandboxes: port_express.h; NULL: none */
 	struct MHD_Daemon *daemon;
+	struct acceptor *acceptor;
 	int stop_fd;        /* an eventfd that becomes readable, for ever, when the service stops */
 	int64_t started_ms; /* by the clock on the wall */
 };

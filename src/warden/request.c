@@ -37,8 +37,11 @@ static const char *create_refusal(struct warden *w, const struct warden_create *
 	*ret_err = EINVAL;
 	if (q->template != WARDEN_TEMPLATE_BASE && q->template != WARDEN_TEMPLATE_CODE_INTERPRETER)
 		return "there is no such template";
-	if (q->flags & ~(WARDEN_CREATE_ROOT | WARDEN_CREATE_PAUSE))
+	if (q->flags & ~(WARDEN_CREATE_ROOT | WARDEN_CREATE_PAUSE | WARDEN_CREATE_SCRIPT))
 		return "an unknown flag";
+	/* Whoever could stop him on his way in would stop the zygote too. */
+	if ((q->flags & WARDEN_CREATE_SCRIPT) && (q->flags & WARDEN_CREATE_ROOT))
+		return "a script's box has no root";
 	if ((q->flags & WARDEN_CREATE_ROOT) && !w->config->sandbox_root)
 		return "sandboxes have no root here";
 	if (!limits_ok(w->config, &q->limits))
@@ -81,7 +84,7 @@ static void on_create(struct warden *w, const struct warden_create *q, struct pe
 	if (d) {
 		table_name(w, d, q->id);
 		ward_set_deadline(w, d, q->timeout_ms);
-		talk_reply(w, p, d, d->box.control_fd);
+		ward_hand_out(w, d, p);
 		return;
 	}
 	d = ward_begin(w, &wish, &fail);

@@ -124,6 +124,13 @@ static void starting_failed(struct warden *w, struct ward *d, const struct fail 
 	ward_end(w, d, WARDEN_ENDED_CRASHED, true);
 }
 
+void ward_hand_out(struct warden *w, struct ward *d, struct pending *p)
+{
+	if (d->flags & WARDEN_CREATE_SCRIPT)
+		(void)!zygote_command(w, d); /* then the script is executed */
+	talk_reply(w, p, d, d->box.control_fd);
+}
+
 static void on_setup(struct warden *w, struct watch *watch)
 {
 	struct ward *d = container_of(watch, struct ward, setup_watch);
@@ -150,7 +157,7 @@ static void on_setup(struct warden *w, struct watch *watch)
 	if (d->pending.server != w->room.number)
 		ward_end(w, d, WARDEN_ENDED_KILLED, true);
 	else
-		talk_reply(w, &d->pending, d, d->box.control_fd);
+		ward_hand_out(w, d, &d->pending);
 }
 
 static int watch_box(struct warden *w, struct ward *d)

@@ -12,7 +12,7 @@
  *	root.c      the template's root
  *	discovery.c service.json                    guard.c    memory and CPU shares
  *	zygote.c    interpreters that are loaded    zygote_process.c  how one is started
- *	zygote_context.c  forks of them for boxes
+ *	zygote_context.c  forks of them for boxes   zygote_script.c   the one that stands before a script
  *	egress.c    the process of egress           net.c      doors of boxes to it
  */
 #pragma once
@@ -136,7 +136,9 @@ struct ward {
 
 /* --- zygote.c: loaded interpreters -------------------------------------------------------------- */
 
-#define ZYGOTES (_WARDEN_ZYGOTE_MAX - 1)
+/* Those that the server names, and one that stands before a script: it comes with a box or not at all. */
+#define ZYGOTE_SCRIPT ((enum warden_zygote)_WARDEN_ZYGOTE_MAX)
+#define ZYGOTES _WARDEN_ZYGOTE_MAX
 
 /* One process. It may live on after it was replaced, until its last context has ended. */
 struct zygote {
@@ -307,6 +309,8 @@ struct ward_wish {
 	const char (*layer)[WARDEN_ID_SIZE];
 };
 struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct fail *fail);
+/* It is ready: whoever asked for it gets it. */
+void ward_hand_out(struct warden *w, struct ward *d, struct pending *p);
 /* Kills it. Told: whoever should know does already. */
 void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool told);
 /* Between two uses, a box's cgroups are closed. */
@@ -335,7 +339,12 @@ _must_check_ int zygote_find(struct warden *w, const struct ward *d, enum warden
 			     struct zygote **ret);
 /* zygote_process.c. Starts the process: its pidfd, the socket to it and what it prints are in z. */
 _must_check_ int zygote_spawn(struct warden *w, struct zygote *z);
-/* zygote_context.c. Sends a context into a box and tells its agent. */
+/* zygote_script.c, in its process: what the interpreter finds where its script will be, and the interpreter. */
+_must_check_ int zygote_script_home(int root_fd);
+_must_check_ int zygote_script_execute(const char *controls); /* only when it could not */
+/* zygote_context.c. Sends somebody into a box, to become its first command, and tells its agent. */
+_must_check_ int zygote_command(struct warden *w, struct ward *d);
+/* Sends a context into a box and tells its agent. */
 _must_check_ int zygote_context(struct warden *w, struct ward *d,
 				const struct wire_context *context, enum warden_zygote kind);
 /* One ahead of time; it replaces one of another kind. Who finds none makes one, so a failure is not worth a word. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of zygotes: one with the interpreter, one with the scientific packages as well. They are
+ * The life of zygotes: one with the interpreter, one with the scientific packages as well, and one that
+ * has nothing loaded and stands before a script. They are
  * started when the service is up, one after the other, and again whenever one ends or the template's
  * root becomes another. Nothing that a client asks for waits for them: while there is none,
  * interpreters are started in the boxes.
@@ -42,7 +43,9 @@ static struct zygote_place *place_of(struct warden *w, enum warden_zygote kind)
 
 static const char *name_of(enum warden_zygote kind)
 {
-	return kind == WARDEN_ZYGOTE_SCIENCE ? "the Python with packages" : "the Python";
+	return kind == WARDEN_ZYGOTE_SCIENCE ? "the Python with packages" :
+	       kind == ZYGOTE_SCRIPT         ? "the Python for scripts" :
+					       "the Python";
 }
 
 /* Two services on one machine should not be one visitor, so where to begin depends on the state. */
@@ -145,6 +148,8 @@ static void is_ready(struct warden *w, struct zygote *z)
 {
 	z->ready = true;
 	timer_clear(w, &place_of(w, z->kind)->timer);
+	if (z->kind == ZYGOTE_SCRIPT)
+		return; /* boxes get theirs when somebody has a script for them */
 	if (z->kind == WARDEN_ZYGOTE_PYTHON)
 		start(w, WARDEN_ZYGOTE_SCIENCE, 0);
 	for (size_t i = 0; i < w->n_waiting; i++)
@@ -193,9 +198,17 @@ static void on_said(struct warden *w, struct watch *watch)
 	if (n == (ssize_t)sizeof(said) && said.what == ZYGOTE_READY && !z->ready)
 		is_ready(w, z);
 	else if (n == (ssize_t)sizeof(said) && said.what == ZYGOTE_FAILED)
-		say("a context could not %s: %s", step_text(said.step), strerror(said.err));
+		say("a fork of %s could not %s: %s", name_of(z->kind), step_text(said.step),
+		    strerror(said.err));
 	else
 		has_ended(w, z);
+}
+
+/* It has said so, or has come to an end of its own though it never got to the point: so would the next. */
+static bool will_not(const struct zygote *z, const siginfo_t *info)
+{
+	return info->si_code == CLD_EXITED &&
+	       (info->si_status == ZYGOTE_EXIT_CANNOT || (info->si_status == 0 && !z->ready));
 }
 
 /* Its keeper has ended, and so have it and all its contexts. */
@@ -210,8 +223,8 @@ static void on_pid(struct warden *w, struct watch *watch)
 		on_output(w, &z->out_watch); /* its last words */
 	if (p->now == z)
 		has_ended(w, z);
-	if (info.si_code == CLD_EXITED && info.si_status == ZYGOTE_EXIT_CANNOT && !p->now) {
-		say("%s cannot be kept loaded; contexts start it anew", name_of(z->kind));
+	if (will_not(z, &info) && !p->now) {
+		say("%s cannot be kept loaded; it is started anew each time", name_of(z->kind));
 		p->cannot = true;
 		timer_clear(w, &p->timer);
 	}
@@ -287,8 +300,10 @@ void zygote_start_all(struct warden *w)
 {
 	for (size_t i = 0; i < ZYGOTES; i++)
 		w->zygote[i].timer.due = on_timer;
-	if (zygote_is_on(w))
-		start(w, WARDEN_ZYGOTE_PYTHON, 0);
+	if (!zygote_is_on(w))
+		return;
+	start(w, ZYGOTE_SCRIPT, 0);
+	start(w, WARDEN_ZYGOTE_PYTHON, 0);
 }
 
 /* What it has loaded may not be what is there now. */

@@ -130,27 +130,26 @@ static struct payload_limits limits_of(const struct ward *d)
 	};
 }
 
-static int send_enter(struct zygote *z, const struct ward *d, const struct pipes *p,
-		      const struct namespaces *ns, const struct cgroup_entry *cgroups)
+/* With the box's own, and those that are for whoever walks in. */
+static int send_enter(struct zygote *z, const struct ward *d, const struct namespaces *ns,
+		      const struct cgroup_entry *cgroups, const int *own, size_t n_own)
 {
 	struct zygote_enter request = {
 		.namespaces = ns->which,
 		.n_join = (uint32_t)cgroups->n_join,
 		.flags = (d->flags & WARDEN_CREATE_ROOT ? ZYGOTE_ENTER_ROOT : 0) |
+			 (z->kind == ZYGOTE_SCRIPT ? ZYGOTE_ENTER_COMMAND : 0) |
 			 (cgroups->clone_fd >= 0 ? ZYGOTE_ENTER_BORN : 0),
 		.oom_score_adj = OOM_SCORE,
 		.limits = limits_of(d),
 	};
 	struct iovec part = { .iov_base = &request, .iov_len = sizeof(request) };
-	int fds[SOCK_FDS_MAX] = {
-		[ZYGOTE_FD_REQUESTS] = p->requests[0], [ZYGOTE_FD_EVENTS] = p->events[1],
-		[ZYGOTE_FD_OUT] = p->out[1],           [ZYGOTE_FD_ERR] = p->err[1],
-		[ZYGOTE_FD_STATUS] = p->status[1],
-	};
-	size_t n = _ZYGOTE_FD_MAX;
+	int fds[SOCK_FDS_MAX];
+	size_t n = n_own;
 
 	_Static_assert(_ZYGOTE_FD_MAX + _ZYGOTE_NS_MAX + 1 + CGROUP_HIER_MAX <= SOCK_FDS_MAX,
 		       "all of them go with one message");
+	memcpy(fds, own, n_own * sizeof(int));
 	for (size_t i = 0; i < ns->n; i++)
 		fds[n++] = ns->fd[i];
 	if (cgroups->clone_fd >= 0)
@@ -173,26 +172,57 @@ static int send_adopt(const struct ward *d, const struct wire_context *context,
 				 ARRAY_SIZE(fds));
 }
 
+/* Orders somebody from the zygote into the box, with these descriptors for him. */
+static int order(struct warden *w, struct ward *d, struct zygote *z, const int *own, size_t n_own)
+{
+	_cleanup_(namespaces_close) struct namespaces ns = { 0 };
+	_cleanup_(cgroup_entry_close) struct cgroup_entry cgroups = CGROUP_ENTRY_INIT;
+	int r = namespaces_open(&d->box, &ns);
+
+	if (r < 0)
+		return r;
+	r = cgroup_entry_open(&d->box.cgroup, &d->leaf, w->host.visitor, &cgroups);
+	ward_settle(d);
+	return r < 0 ? r : send_enter(z, d, &ns, &cgroups, own, n_own);
+}
+
 int zygote_context(struct warden *w, struct ward *d, const struct wire_context *context,
 		   enum warden_zygote kind)
 {
-	_cleanup_(pipes_close) struct pipes pipes = PIPES_INIT;
-	_cleanup_(namespaces_close) struct namespaces ns = { 0 };
-	_cleanup_(cgroup_entry_close) struct cgroup_entry cgroups = CGROUP_ENTRY_INIT;
+	_cleanup_(pipes_close) struct pipes p = PIPES_INIT;
 	struct zygote *z;
 	int r = zygote_find(w, d, kind, &z);
 
 	if (r == 0)
-		r = pipes_open(&d->box, &pipes);
-	if (r == 0)
-		r = namespaces_open(&d->box, &ns);
+		r = pipes_open(&d->box, &p);
 	if (r == 0) {
-		r = cgroup_entry_open(&d->box.cgroup, &d->leaf, w->host.visitor, &cgroups);
-		ward_settle(d);
+		const int own[_ZYGOTE_FD_MAX] = {
+			[ZYGOTE_FD_REQUESTS] = p.requests[0], [ZYGOTE_FD_EVENTS] = p.events[1],
+			[ZYGOTE_FD_OUT] = p.out[1],           [ZYGOTE_FD_ERR] = p.err[1],
+			[ZYGOTE_FD_STATUS] = p.status[1],
+		};
+
+		r = order(w, d, z, own, ARRAY_SIZE(own));
 	}
+	return r < 0 ? r : send_adopt(d, context, &p);
+}
+
+/* Before anybody has the box's control socket: so nothing foreign has run in it when he walks in. */
+int zygote_command(struct warden *w, struct ward *d)
+{
+	_cleanup_(fd_closep) int ours = -EBADF, his = -EBADF;
+	int pair[2], r;
+	struct zygote *z;
+
+	r = zygote_find(w, d, ZYGOTE_SCRIPT, &z);
 	if (r == 0)
-		r = send_enter(z, d, &pipes, &ns, &cgroups);
-	return r < 0 ? r : send_adopt(d, context, &pipes);
+		r = sock_pair(pair);
+	if (r < 0)
+		return r;
+	ours = pair[0];
+	his = pair[1];
+	r = order(w, d, z, &his, ZYGOTE_COMMAND_FDS);
+	return r < 0 ? r : wire_send_fds_now(d->box.control_fd, WIRE_RUNNER, NULL, 0, &ours, 1);
 }
 
 int zygote_prepare(struct warden *w, struct ward *d, enum warden_zygote kind)

@@ -114,7 +114,7 @@ static int enter_root(int root_fd)
 	return r < 0 ? r : chdir("/") < 0 ? -errno : 0;
 }
 
-static int build_root(const struct template *t)
+static int build_root(const struct template *t, enum warden_zygote kind)
 {
 	/* All are opened before one of them is covered. */
 	const int parts[] = {
@@ -135,6 +135,8 @@ static int build_root(const struct template *t)
 		r = copy_links(t->root, root_fd);
 	if (r == 0)
 		r = fill_root(root_fd, parts);
+	if (r == 0 && kind == ZYGOTE_SCRIPT)
+		r = zygote_script_home(root_fd);
 	return r < 0 ? r : enter_root(root_fd);
 }
 
@@ -245,7 +247,7 @@ static const char *broken_controls(void)
 #endif
 }
 
-static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
+static int execute_kernel(const struct warden *w, enum warden_zygote kind)
 {
 	/* Numeric libraries start threads as soon as they are loaded, if nobody keeps them from it. */
 	const char *const env[] = {
@@ -258,13 +260,19 @@ static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
 	};
 	char packages[CONFIG_TEXT_SIZE];
 	char *argv[PRELOAD_MAX + 4];
-	int err;
 
 	make_argv(w, kind, packages, argv, ARRAY_SIZE(argv));
 	execve(PYTHON, argv, (char *const *)(uintptr_t)env);
-	err = errno;
-	(void)dprintf(2, "cannot execute " PYTHON ": %s\n", strerror(err));
-	_exit(err == ENOENT ? ZYGOTE_EXIT_CANNOT : CAN_NOT_START);
+	return -errno;
+}
+
+static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
+{
+	int r = kind == ZYGOTE_SCRIPT ? zygote_script_execute(broken_controls()) :
+					execute_kernel(w, kind);
+
+	(void)dprintf(2, "cannot execute python3: %s\n", strerror(-r));
+	_exit(r == -ENOENT ? ZYGOTE_EXIT_CANNOT : CAN_NOT_START);
 }
 
 /*
@@ -338,7 +346,7 @@ static int fork_keeper(void)
 static _noreturn_ void become_zygote(const struct warden *w, const struct zygote *z, int sock,
 				     int out_fd)
 {
-	int r = build_root(&w->template);
+	int r = build_root(&w->template, z->kind);
 	int proc_fd = r < 0 ? r : make_proc();
 
 	(void)setsid();

@@ -50,6 +50,8 @@ enum warden_template {
 
 #define WARDEN_CREATE_ROOT 1u  /* commands may be run as the box's root */
 #define WARDEN_CREATE_PAUSE 2u /* when its time is over it is paused, not killed */
+#define WARDEN_CREATE_SCRIPT                                                                       \
+	4u /* its first command is a script: a loaded interpreter walks in to become it, if there is one */
 
 struct warden_create {
 	char id[WARDEN_ID_SIZE];

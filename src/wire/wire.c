@@ -29,7 +29,8 @@ static bool exec_ok(const struct wire_exec *q)
 
 	/* What outlives its socket cannot be what the box ends with. */
 	return !(q->flags & ~WIRE_EXEC_FLAGS) && q->zero == 0 &&
-	       !(keep && (q->flags & (WIRE_EXEC_ALONE | WIRE_EXEC_LAST)));
+	       !(keep && (q->flags & (WIRE_EXEC_ALONE | WIRE_EXEC_LAST))) &&
+	       !((q->flags & WIRE_EXEC_PTY) && (q->flags & WIRE_EXEC_RUNNER));
 }
 
 static bool tell_ok(const struct wire_tell *t)
@@ -125,9 +126,10 @@ static bool values_ok(const struct wire_frame *f)
 	case WIRE_INPUT:
 		return ((const struct wire_input *)data)->kind < _WIRE_INPUT_KIND_MAX;
 	case WIRE_ATTACH:
-	case WIRE_STARTED:
 	case WIRE_PROCESS:
-		return ((const struct wire_process *)data)->zero == 0;
+		return ((const struct wire_process *)data)->forked == 0;
+	case WIRE_STARTED:
+		return ((const struct wire_process *)data)->forked <= 1;
 	case WIRE_TELL:
 		return tell_ok(data);
 	case WIRE_FS: {

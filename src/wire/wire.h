@@ -44,18 +44,30 @@ struct wire_exec {
 	uint32_t zero;
 };
 
-#define WIRE_EXEC_ALONE 1u /* when the command ends, so does everything else in the box */
-#define WIRE_EXEC_STDIN 2u /* IN frames will follow; otherwise standard input is empty */
-#define WIRE_EXEC_LAST 4u  /* nothing comes after it: the agent ends with it */
-#define WIRE_EXEC_KEEP 8u  /* it outlives its socket: who hangs up only stops following it */
-#define WIRE_EXEC_PTY 16u  /* on a terminal of its own; its output comes as PTY */
+#define WIRE_EXEC_ALONE 1u   /* when the command ends, so does everything else in the box */
+#define WIRE_EXEC_STDIN 2u   /* IN frames will follow; otherwise standard input is empty */
+#define WIRE_EXEC_LAST 4u    /* nothing comes after it: the agent ends with it */
+#define WIRE_EXEC_KEEP 8u    /* it outlives its socket: who hangs up only stops following it */
+#define WIRE_EXEC_PTY 16u    /* on a terminal of its own; its output comes as PTY */
+#define WIRE_EXEC_RUNNER 32u /* the RUNNER becomes it, if one has come */
 #define WIRE_EXEC_FLAGS                                                                            \
-	(WIRE_EXEC_ALONE | WIRE_EXEC_STDIN | WIRE_EXEC_LAST | WIRE_EXEC_KEEP | WIRE_EXEC_PTY)
+	(WIRE_EXEC_ALONE | WIRE_EXEC_STDIN | WIRE_EXEC_LAST | WIRE_EXEC_KEEP | WIRE_EXEC_PTY |     \
+	 WIRE_EXEC_RUNNER)
 
 /* A command that runs or has ended a short while ago, by the pid it has in the box. */
 struct wire_process {
 	uint32_t pid;
-	uint32_t zero;
+	uint32_t forked; /* 0 or 1, in STARTED only: it was not executed, a RUNNER has become it */
+};
+
+/* What the agent hands to a runner with EXEC, and what a command it forks itself would have. */
+enum wire_runner_fd {
+	WIRE_RUNNER_OP, /* the operation's socket: what to run is read from there */
+	WIRE_RUNNER_STATUS, /* STARTED: it goes on as it is; FAILED: why not; just the end: it has executed */
+	WIRE_RUNNER_OUT,
+	WIRE_RUNNER_ERR,
+	WIRE_RUNNER_IN, /* with WIRE_EXEC_STDIN */
+	_WIRE_RUNNER_MAX,
 };
 
 /* Input for a running command, which must have that kind of it. */

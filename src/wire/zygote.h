@@ -41,6 +41,9 @@ enum zygote_namespace {
 	_ZYGOTE_NS_MAX,
 };
 
+/* Of a command, only the first of them comes: its socket to the agent, at 3 too. */
+#define ZYGOTE_COMMAND_FDS (ZYGOTE_FD_REQUESTS + 1)
+
 #define ZYGOTE_JOIN_MAX 5
 
 struct zygote_enter {
@@ -53,6 +56,8 @@ struct zygote_enter {
 
 #define ZYGOTE_ENTER_ROOT 1u /* the box has a root */
 #define ZYGOTE_ENTER_BORN 2u /* there is a cgroup to be born into */
+#define ZYGOTE_ENTER_COMMAND                                                                       \
+	4u /* no context: the next command of the box, and a child of its agent */
 
 /* What it says: once that it is loaded, then only what went wrong. */
 struct zygote_said {

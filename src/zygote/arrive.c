@@ -69,17 +69,19 @@ static int set_apart(struct walk *w)
 }
 
 /* 0 to 4 as an interpreter finds them, the warden's socket behind them until we are done, and nothing
- * else. */
+ * else. A command has only its socket to the agent, from which the others come. */
 static int take_descriptors(struct walk *w)
 {
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	bool command = walk_is_command(w);
 	const struct {
 		int from, to, flags;
 	} places[] = {
-		{ open("/dev/null", O_RDONLY | O_CLOEXEC), 0, 0 },
-		{ w->fd[ZYGOTE_FD_OUT], 1, 0 },
-		{ w->fd[ZYGOTE_FD_ERR], 2, 0 },
+		{ null_fd, 0, 0 },
+		{ command ? null_fd : w->fd[ZYGOTE_FD_OUT], 1, 0 },
+		{ command ? null_fd : w->fd[ZYGOTE_FD_ERR], 2, 0 },
 		{ w->fd[ZYGOTE_FD_REQUESTS], 3, O_CLOEXEC },
-		{ w->fd[ZYGOTE_FD_EVENTS], 4, O_CLOEXEC },
+		{ command ? null_fd : w->fd[ZYGOTE_FD_EVENTS], 4, O_CLOEXEC },
 		{ w->sock, OWN_SOCK_FD, O_CLOEXEC },
 	};
 	int moved[ARRAY_SIZE(places)];

@@ -6,7 +6,7 @@
  */
 #include "zygote/zygote.h"
 
-#include "base/util.h"
+#include "zygote/maps.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,41 +19,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-struct range {
-	uint64_t from, to;
-};
-
-static const char *read_hex(const char *at, uint64_t *ret)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *digit;
-
-	for (*ret = 0; *at && (digit = strchr(digits, *at)); at++)
-		*ret = *ret << 4 | (uint64_t)(digit - digits);
-	return at;
-}
-
-static const char *next_field(const char *at)
-{
-	at += strcspn(at, " \n");
-	return at + strspn(at, " ");
-}
-
-/* "7f0c-7f0d rw-p 00000000 00:00 0 [heap]": memory of its own that it can write. Not its stack. */
-static bool is_plain_memory(const char *line, struct range *ret)
-{
-	const char *at = read_hex(line, &ret->from), *mode, *inode, *name;
-
-	if (*at != '-')
-		return false;
-	mode = next_field(read_hex(at + 1, &ret->to));
-	inode = next_field(next_field(next_field(mode)));
-	name = next_field(inode);
-	return strncmp(mode, "rw-p ", 5) == 0 && strncmp(inode, "0 ", 2) == 0 &&
-	       strncmp(name, "[stack", 6) != 0;
-}
-
-static void collapse(const struct range *r)
+static void collapse(const struct maps_range *r)
 {
 	uint64_t from = (r->from + HUGE_SIZE - 1) & ~(HUGE_SIZE - 1), to = r->to & ~(HUGE_SIZE - 1);
 
@@ -65,12 +31,12 @@ PUBLIC void zygote_compact(int proc_fd)
 {
 	int fd = openat(proc_fd, "maps", O_RDONLY | O_CLOEXEC);
 	FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
-	struct range range;
-	char line[512];
+	struct maps_range range;
+	char line[MAPS_LINE_MAX];
 
 	(void)close(proc_fd);
 	while (maps && fgets(line, sizeof(line), maps))
-		if (is_plain_memory(line, &range))
+		if (maps_is_own(line, &range) && !range.of_file)
 			collapse(&range);
 	if (maps)
 		(void)fclose(maps);

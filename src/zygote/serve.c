@@ -88,7 +88,7 @@ static void reap(int signal_fd)
 
 static size_t fds_expected(const struct zygote_enter *q)
 {
-	return _ZYGOTE_FD_MAX + (size_t)__builtin_popcount(q->namespaces) +
+	return walk_own_fds(q) + (size_t)__builtin_popcount(q->namespaces) +
 	       !!(q->flags & ZYGOTE_ENTER_BORN) + q->n_join;
 }
 

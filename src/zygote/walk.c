@@ -15,6 +15,10 @@
  *
  * The context's parent is gone at once, so it becomes ours (PR_SET_CHILD_SUBREAPER) and we can tell how
  * it ended.
+ *
+ * A command is to be the child of the box's agent, as all commands are. Whoever loses his parent becomes
+ * the child of his parent's pid 1, so there is one more in between, in the box's pid namespace; nothing
+ * foreign runs there before a box's first command.
  */
 #include "zygote/zygote_priv.h"
 
@@ -62,25 +66,7 @@ static pid_t fork_into_cgroup(const struct walk *w)
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 
-/* In between. Returns in the context only. */
-static void go_between(struct walk *w)
-{
-	int r = enter_namespaces(w);
-	pid_t pid;
-
-	if (r < 0) {
-		zygote_fail(w, ZYGOTE_STEP_NAMESPACES, r);
-		_exit(1);
-	}
-	pid = fork_into_cgroup(w);
-	if (pid == 0)
-		return;
-	if (pid < 0)
-		zygote_fail(w, ZYGOTE_STEP_FORK, pid);
-	else
-		w->child = pid;
-	_exit(0);
-}
+static const struct clone_args between = { .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES };
 
 static void wait_for_between(pid_t pid)
 {
@@ -90,15 +76,51 @@ static void wait_for_between(pid_t pid)
 		;
 }
 
+/* In between, the last of them. Returns in the context only. */
+static void go_in(struct walk *w)
+{
+	pid_t pid = fork_into_cgroup(w);
+
+	if (pid == 0)
+		return;
+	if (pid < 0)
+		zygote_fail(w, ZYGOTE_STEP_FORK, pid);
+	else if (!walk_is_command(w))
+		w->child = pid;
+	_exit(0);
+}
+
+/* In between. Returns in the context only. */
+static void go_between(struct walk *w)
+{
+	int r = enter_namespaces(w);
+	long pid = 0;
+
+	if (r < 0) {
+		zygote_fail(w, ZYGOTE_STEP_NAMESPACES, r);
+		_exit(1);
+	}
+	if (walk_is_command(w))
+		pid = zygote_clone(&between, sizeof(between));
+	if (pid == 0) {
+		go_in(w);
+		return;
+	}
+	if (pid < 0)
+		zygote_fail(w, ZYGOTE_STEP_BETWEEN, (int)pid);
+	else
+		wait_for_between((pid_t)pid);
+	_exit(0);
+}
+
 bool zygote_walk(struct walk *w)
 {
-	const struct clone_args args = { .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES };
 	enum zygote_step step;
 	long pid;
 	int r;
 
 	w->child = 0;
-	pid = zygote_clone(&args, sizeof(args));
+	pid = zygote_clone(&between, sizeof(between));
 	if (pid < 0)
 		zygote_fail(w, ZYGOTE_STEP_BETWEEN, (int)pid);
 	if (pid > 0)

@@ -6,6 +6,12 @@
  *	serve.c    waits for the warden, keeps the contexts     walk.c    from here into a box
  *	clone.S    fork without copying memory                  arrive.c  what a context does first, in the box
  *	compact.c  memory that is cheap to fork
+ *
+ * Another library is for an interpreter that is stopped just before it runs a script; it has all of these but
+ * compact.c, and
+ *
+ *	script.c   where the interpreter is stopped, and goes on     command.c  what it is to be, from the agent
+ *	ahead.c    memory that it will write to
  */
 #pragma once
 
@@ -38,12 +44,23 @@ static inline bool walk_has(const struct walk *w, enum zygote_namespace ns)
 	return w->request.namespaces & 1u << ns;
 }
 
+static inline bool walk_is_command(const struct walk *w)
+{
+	return w->request.flags & ZYGOTE_ENTER_COMMAND;
+}
+
+/* How many of enum zygote_fd have come. */
+static inline size_t walk_own_fds(const struct zygote_enter *q)
+{
+	return q->flags & ZYGOTE_ENTER_COMMAND ? ZYGOTE_COMMAND_FDS : _ZYGOTE_FD_MAX;
+}
+
 /* Where in fd[] it is; the namespace must have come. */
 static inline int walk_ns_fd(const struct walk *w, enum zygote_namespace ns)
 {
 	unsigned below = w->request.namespaces & ((1u << ns) - 1);
 
-	return w->fd[_ZYGOTE_FD_MAX + __builtin_popcount(below)];
+	return w->fd[walk_own_fds(&w->request) + (size_t)__builtin_popcount(below)];
 }
 
 /* The directory to be born into, which must have come, and the files to write to. */
@@ -66,6 +83,21 @@ bool zygote_walk(struct walk *w);
 
 /* arrive.c, in the context: 0 when it is an ordinary process of the box, else -errno and the step. */
 _must_check_ int zygote_arrive(struct walk *w, enum zygote_step *ret_step);
+
+/* ahead.c. Before the forks: what they will write to. proc_fd is the process's own directory, and is closed. */
+void ahead_find(int proc_fd);
+void ahead_copy(void); /* in a fork */
+
+/* command.c. Before anybody has changed the variables: where the kernel has them. */
+void command_find_variables(void);
+/* In a command. Waits for the agent and reads what to be; ends when it is not wanted. */
+void command_take(void);
+/* Is that the script which this interpreter was loaded for, with the variables it was started with? */
+bool command_is_script(void);
+char *const *command_variables(void);
+bool command_has_input(void);
+_noreturn_ void command_execute(void); /* it, as the agent would have */
+void command_go_on(void);              /* the interpreter runs it: nothing of ours is left open */
 
 /*
  * clone.S: clone3 as vfork does it. The child shares our memory and our stack and we stand still until

@@ -88,7 +88,7 @@ static void test_signals(void **state)
 	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
 	follow(sock, &o);
 	run_sh(&(struct spec){ .user = "root" },
-	       "for i in $(seq 50); do pgrep -f 'sleep 471[1]' >/dev/null || exit 0; sleep 0.1; done; exit 1",
+	       "for i in $(seq 300); do pgrep -f 'sleep 471[1]' >/dev/null || exit 0; sleep 0.1; done; exit 1",
 	       &o);
 	assert_int_equal(o.exit.code, 0);
 }
@@ -210,7 +210,10 @@ static void test_hostile(void **state)
 	follow(sock, &o);
 	if (o.exit.code != 0)
 		fail_msg("%s", o.text);
-	run_sh(&(struct spec){ 0 }, "sleep 0.3; sudo id -u; pgrep -f 'sleep 471[2]'", &o);
+	run_sh(&(struct spec){ 0 },
+	       "for i in $(seq 100); do sudo true 2>/dev/null && ! pgrep -f 'sleep 471[2]' >/dev/null && break;"
+	       " sleep 0.1; done; sudo id -u; pgrep -f 'sleep 471[2]'",
+	       &o);
 	assert_string_equal(o.text, "0\n");
 	/* Other users may connect and are told no. */
 	run_sh(&(struct spec){ .user = "nobody" }, "sudo id -u", &o);

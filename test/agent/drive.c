@@ -301,6 +301,7 @@ int main(int argc, char **argv)
 		{ "user", cases_user },
 		{ "sudo", cases_sudo },
 		{ "root", cases_root },
+		{ "runner", cases_runner },
 		{ "kernel", cases_kernel },
 		{ "kernel-end", cases_kernel_end },
 		{ "kernel-adopt", cases_kernel_adopt },

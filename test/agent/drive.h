@@ -80,6 +80,7 @@ int cases_end(void);
 int cases_user(void);
 int cases_sudo(void);
 int cases_root(void);
+int cases_runner(void);
 int cases_kernel(void);
 int cases_kernel_end(void);
 int cases_kernel_adopt(void);

@@ -121,7 +121,7 @@ static void remove_moved(void **state)
 		"open(\"ready\", \"w\").close()\n"
 		"while len(os.listdir(\"t/a/b\")) == 20000: pass\n"
 		"os.rename(\"t/a/b\", \"keep/b\")' >/dev/null 2>&1 &)\n"
-		"for i in $(seq 100); do test -e ready && exit; sleep 0.05; done; exit 1");
+		"for i in $(seq 1000); do test -e ready && exit; sleep 0.05; done; exit 1");
 	assert_int_equal(as_root_do(WIRE_FS_REMOVE, at_home("t"), NULL), ESTALE);
 	assert_int_equal(do_stat("keep/f", &e), 0);
 }
@@ -149,7 +149,7 @@ static void read_leased(void **state)
 		  "fd = os.open(\"/dev/shm/leased\", os.O_RDWR)\n"
 		  "fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"
 		  "open(\"ready\", \"w\").close(); time.sleep(3)' >/dev/null 2>&1 &)\n"
-		  "for i in $(seq 100); do test -e ready && exit; sleep 0.05; done; exit 1");
+		  "for i in $(seq 1000); do test -e ready && exit; sleep 0.05; done; exit 1");
 	assert_int_equal(do_read("/dev/shm/leased", got, sizeof(got)), EAGAIN);
 	assert_int_equal(do_simple(WIRE_FS_REMOVE, "/dev/shm/leased", NULL), 0);
 }

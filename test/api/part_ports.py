@@ -336,6 +336,15 @@ def test_early_answer_kept(world):
             assert lines_of(visit(world, box, "/echo"))[0] == "GET /echo HTTP/1.1"
 
 
+def test_body_not_read(world):
+    """a program that leaves a body on the connection takes it for a request: nobody else's comes behind it"""
+    box = shared(world)
+    for _ in range(5):
+        body = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+        assert visit(world, box, "/early?keep=1", "POST", body=body).status == 413
+        assert lines_of(visit(world, box, "/echo"))[0] == "GET /echo HTTP/1.1"
+
+
 def test_slow_client(world):
     """a client that takes its time gets everything, and others do not wait for it"""
     box = shared(world)
@@ -550,6 +559,119 @@ def test_not_rated(world):
         assert 429 in [client.ask("GET", "/v2/sandboxes").status for _ in range(30)]
     finally:
         slow.stop()
+
+
+# --- the express way --------------------------------------------------------------------------------------------------
+
+def ask_on(connection, name, path="/echo", more=""):
+    connection.send(f"GET {path} HTTP/1.1\r\nHost: {name}\r\n{more}\r\n".encode())
+    return connection.reply()
+
+
+def test_changes_plane(world):
+    """one connection, as a proxy in front of us would use it: a port, our own address, another sandbox, a body, a port again"""
+    box, other = shared(world), world.client.create(timeout=600)
+    start(other)
+    assert visit(world, other, "/echo").status == 200
+    with world.client.connect(SLOW) as connection:
+        for _ in range(3):
+            assert field(lines_of(ask_on(connection, host(box))), "Host") == [host(box)]
+        assert field(lines_of(ask_on(connection, host(other))), "Host") == [host(other)]
+        assert ask_on(connection, f"127.0.0.1:{world.port}", "/health").status in (200, 204)
+        assert lines_of(ask_on(connection, host(box)))
+        connection.send(f"POST /echo HTTP/1.1\r\nHost: {host(box)}\r\nContent-Length: 5\r\n\r\nhello".encode())
+        assert connection.reply().json()["bytes"] == 5
+        assert ask_on(connection, host(other, 3999)).status == 502
+    with world.client.connect(SLOW) as connection:
+        assert lines_of(ask_on(connection, host(box)))
+        assert ask_on(connection, "evil.test").status == 421
+    raw.SEEN.clear()
+
+
+def test_one_after_the_other(world):
+    """requests that are sent without waiting for the answers are answered in turn, whoever answers them"""
+    box = shared(world)
+    with world.client.connect(SLOW) as connection:
+        paths = [f"/echo/{i}" for i in range(20)]
+        connection.send("".join(f"GET {path} HTTP/1.1\r\nHost: {host(box)}\r\n\r\n" for path in paths).encode())
+        for path in paths:
+            assert lines_of(connection.reply())[0] == f"GET {path} HTTP/1.1", path
+        connection.send((f"GET /echo/a HTTP/1.1\r\nHost: {host(box)}\r\n\r\n"
+                         f"GET /health HTTP/1.1\r\nHost: 127.0.0.1:{world.port}\r\n\r\n"
+                         f"GET /echo/b HTTP/1.1\r\nHost: {host(box)}\r\nConnection: close\r\n\r\n").encode())
+        assert lines_of(connection.reply())[0] == "GET /echo/a HTTP/1.1"
+        assert connection.reply().status in (200, 204)
+        assert lines_of(connection.reply())[0] == "GET /echo/b HTTP/1.1"
+        assert connection.ended()
+    raw.SEEN.clear()
+
+
+def test_close(world):
+    """a client that wants the connection closed has it closed, and is told so"""
+    with world.client.connect(SLOW) as connection:
+        reply = ask_on(connection, host(shared(world)), more="Connection: close\r\n")
+        assert reply.headers["connection"] == "close" and lines_of(reply), reply
+        assert connection.ended()
+    raw.SEEN.clear()
+
+
+def test_head_in_parts(world):
+    """a head that comes in parts, and one that comes with half of the next"""
+    box = shared(world)
+    head = f"GET /echo HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode()
+    for cut in (1, 20, len(head) - 1):
+        with world.client.connect(SLOW) as connection:
+            assert lines_of(ask_on(connection, host(box)))
+            connection.send(head[:cut])
+            time.sleep(0.1)
+            connection.send(head[cut:] + head[:cut])
+            assert lines_of(connection.reply())
+            connection.send(head[cut:])
+            assert lines_of(connection.reply())
+    raw.SEEN.clear()
+
+
+def test_one_at_a_time(world):
+    """a program that serves one connection at a time is not held up by ours"""
+    box = shared(world)
+    start(box, 3018, program=b"""
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+""", name="single.py")
+    assert service.wait_for(lambda: visit(world, box, "/", port=3018).status == 200, 10)
+    connections = [world.client.connect(SLOW) for _ in range(6)]  # more than there are threads; all stay open
+    try:
+        for _ in range(3):
+            for connection in connections:
+                since = time.monotonic()
+                reply = ask_on(connection, host(box, 3018), "/")
+                assert reply.status == 200 and reply.body == b"ok", reply
+                assert time.monotonic() - since < 2, "it waited for a connection that nobody used"
+    finally:
+        for connection in connections:
+            connection.close()
+    raw.SEEN.clear()
+
+
+def test_slow_reader(world):
+    """a client that does not read slows its own answer only, and gets all of it"""
+    box = shared(world)
+    with world.client.connect(SLOW) as slow, world.client.connect(SLOW) as quick:
+        slow.send(f"GET /big?bytes={32 << 20} HTTP/1.1\r\nHost: {host(box)}\r\n\r\n".encode())
+        time.sleep(0.5)
+        for _ in range(50):
+            assert lines_of(ask_on(quick, host(box)))
+        reply = slow.reply()
+        assert len(reply.body) == 32 << 20 and reply.body[:256] == bytes(range(256)), len(reply.body)
+        assert lines_of(ask_on(slow, host(box)))
+    raw.SEEN.clear()
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------

@@ -4,10 +4,11 @@
 # Requests that make no sense: one line, exit status 2, and nothing was created.
 
 # Runs a command where the directories boxes need are new and empty, and lists what appeared in them.
+ARGS_PLACE=(unshare --mount --)
 args_elsewhere() {
 	if [ "$(id -u)" -eq 0 ]; then
 		# shellcheck disable=SC2016 # expanded in there
-		unshare --mount bash -c '
+		"${ARGS_PLACE[@]}" bash -c '
 			mount -t tmpfs none /run && mount -t tmpfs none /var/lib || exit 99
 			"${@:2}" || rc=$?
 			find /run /var/lib -mindepth 1 ! -path "/run/mount*" >"$1"
@@ -39,10 +40,17 @@ bad() {
 	[ "$before" = "$(find . | LC_ALL=C sort)" ] || fail '... but changed a directory' "$(find .)"
 }
 
-# The same place shows a good request making things there: the check above can fail.
-capture args_elsewhere "$GLOVEBOX" run -- /bin/true </dev/null
-is "$STATUS" 0 'a good request is run'
-isnt "$(grep -c glovebox "$TAP_TMP/created")" 0 '... and creates what a bad one must not'
+# The same place shows a good request making things there: the check above can fail. A box that is made ends those whose
+# owner is gone, which by a new lock file are all of them: so not where it would see the boxes of others.
+if [ "$(id -u)" -eq 0 ] && [ ! -d /sys/fs/cgroup/memory ] && compgen -G '/sys/fs/cgroup/glovebox/box-*' >/dev/null; then
+	skip 'a good request is run' 'others have boxes here, and with cgroup v2 we would end them'
+else
+	ARGS_PLACE=("$HERE/../crash/alone")
+	capture args_elsewhere "$GLOVEBOX" run -- /bin/true </dev/null
+	ARGS_PLACE=(unshare --mount --)
+	is "$STATUS" 0 'a good request is run'
+	isnt "$(grep -c glovebox "$TAP_TMP/created")" 0 '... and creates what a bad one must not'
+fi
 
 echo 'print(1)' >code.py
 mkdir dir full

@@ -8,6 +8,7 @@ then why. The rows themselves are in rows/ZY.sh."""
 import json
 import os
 import pathlib
+import re
 import sys
 import threading
 import time
@@ -438,6 +439,88 @@ print(random.random(), random.SystemRandom().random(), uuid.uuid4(), os.urandom(
         seen += [printed(box, code).split(), printed(box, code, context_id=new_context(box)).split()]
     for column in zip(*seen):
         breach_if(len(set(column)) != len(column), "the same in two contexts:", column)
+
+
+# --- scripts, which become a command of their box ----------------------------------------------------------------
+
+
+def script(world, code, zygote=True):
+    """What a run printed that surely was, or was not, forked from a zygote."""
+    def attempt():
+        reply = world.client.ask("POST", "/v1/run", {"language": "python", "code": code, "zygote": zygote})
+        breach_if(reply.status != 200 or reply.json()["status"] != "ok", "the run failed:", reply.status, reply.body[:2000])
+        return reply.json() if reply.json()["isolation"]["zygote"] is zygote else None
+    found = wait_for(attempt, LOAD_SECONDS, 0.1)
+    if not found:
+        raise Cannot(f"no script is forked here: {world.service.log_tail(5)}")
+    breach_if(found["isolation"]["own_address_layout"] is zygote, "the result does not tell:", found["isolation"])
+    return found["stdout"]
+
+
+def script_zygotes(world):
+    found = []
+    for keeper in service.children(world.service.process.pid):
+        for pid in service.children(keeper):
+            try:
+                if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"python3\0main.py\0":
+                    found.append(pid)
+            except OSError:
+                continue
+    return found
+
+
+def zy_15(world):
+    """As one that was executed: who it is, what it may, what it is limited by, what it may ask of the kernel."""
+    mine, executed = (json.loads(script(world, LOOK, zygote)) for zygote in (True, False))
+    for name in ("status", "limits", "oom", "sid"):
+        breach_if(mine[name] != executed[name], name, mine[name], "but one that was executed has", executed[name])
+    breach_if(len(mine["cgroup"]) != len(executed["cgroup"]), mine["cgroup"], executed["cgroup"])
+    for one, other in zip(mine["cgroup"], executed["cgroup"]):
+        breach_if(re.sub("box-[0-9]+", "box", one) != re.sub("box-[0-9]+", "box", other), one, "but", other)
+    for pid in script_zygotes(world) + [world.service.process.pid]:
+        for name in NAMESPACES:
+            breach_if(os.readlink(f"/proc/{pid}/ns/{name}") == mine["namespaces"][name], "shares", name, "with process", pid)
+    found = json.loads(script(world, CALLS))
+    breach_if(found != REFUSED, {name: found[name] for name in found if found[name] != REFUSED[name]})
+
+
+def zy_16(world):
+    """Nothing has come with it: no descriptor, no variable, nothing in memory; and it can reach nobody outside."""
+    script(world, "")
+    text = script(world, f"""
+import errno, os
+print(sorted(os.listdir("/proc/self/fd")), [os.readlink("/proc/self/fd/%d" % fd).split(":")[0] for fd in range(3)])
+print(dict(os.environ), open("/proc/self/environ").read(), open("/proc/self/cmdline").read())
+print("parent", os.getppid())
+for pid in {script_zygotes(world) + [world.service.process.pid]!r}:
+    for attempt in (lambda: os.kill(pid, 0), lambda: os.listdir("/proc/%d" % pid), lambda: os.pidfd_open(pid)):
+        try: print("REACHED", pid, attempt())
+        except OSError as error: print(errno.errorcode[error.errno])
+""")
+    # The fourth is that of listdir itself.
+    breach_if("['0', '1', '2', '3'] ['/dev/null', 'pipe', 'pipe']" not in text or "parent 1\n" not in text, text)
+    for word in (SECRET, "GLOVEBOX", "LD_PRELOAD", "local.key", world.service.key, world.service.state, "REACHED"):
+        breach_if(word in text, "sees", word, "in", text)
+    half = len(SECRET) // 2
+    count = script(world, SEARCH + f"print(search({SECRET[:half].encode()!r}, {SECRET[half:].encode()!r}))")
+    breach_if(count.strip() != "0", "has the warden's environment in its memory")
+
+
+def zy_17(world):
+    """Two runs have nothing in common: no random number, no memory."""
+    code = """
+import os, random, ssl, tempfile, uuid
+print(random.random(), random.SystemRandom().random(), uuid.uuid4(), os.urandom(8).hex(), ssl.RAND_bytes(8).hex(),
+      next(tempfile._get_candidate_names()))"""
+    for column in zip(*(script(world, code).split() for _ in range(4))):
+        breach_if(len(set(column)) != len(column), "the same in two runs:", column)
+    marker = os.urandom(16).hex()
+    half = len(marker) // 2
+    ask = SEARCH + f"print(search({marker[:half].encode()!r}, {marker[half:].encode()!r}))"
+    keep = f"kept = [({marker[:half]!r} + {marker[half:]!r}) * 1000 for _ in range(100)]\n"
+    breach_if(script(world, keep + ask).strip() == "0", "the search does not find what is there")
+    for _ in range(3):
+        breach_if(script(world, ask).strip() != "0", "another run's text is in its memory")
 
 
 def rows():

@@ -178,7 +178,7 @@ def test_exit(world):
 
 def test_streams(world):
     """output comes while the cell runs, also without an end of line"""
-    sleep = "Thread.sleep(1000);"
+    sleep = "Thread.sleep(60000);"
     world.kernel.cell("System.out.print(\"\"); Thread.sleep(0);")  # compiling takes its time too
     for code in ("System.out.println(\"first\");", "System.err.print(\"first\");"):
         world.kernel.cell(code)

@@ -8,6 +8,7 @@ import time
 import harness
 import suite
 import tap
+from everywhere import ends_quickly, streams
 
 PYTHON = os.environ.get("KERNEL_PYTHON", "/usr/bin/python3")
 
@@ -214,13 +215,8 @@ def test_order(world):
 
 def test_streams(world):
     """output comes while the cell runs, also without an end of line"""
-    kernel = world.kernel
-    for code in ("print('first')", "print('fir', end=''); time.sleep(0.06); print('st', end='')", "import os; os.system('echo first')"):
-        begin = time.monotonic()
-        kernel.begin(f"import time\n{code}\ntime.sleep(1)")
-        kernel.wait_output("first")
-        assert time.monotonic() - begin < 0.9
-        kernel.end()
+    streams(world.kernel, *(f"import time\n{code}\ntime.sleep(60)" for code in (
+        "print('first')", "print('fir', end=''); time.sleep(0.06); print('st', end='')", "import os; os.system('echo first')")))
 
 
 def test_printf(world):
@@ -374,18 +370,16 @@ def test_end_of_file(world):
     """end of file is the end, also while a thread runs"""
     kernel = world.new()
     kernel.cell("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()")
-    begin = time.monotonic()
-    check(kernel.close(), 0)
-    assert time.monotonic() - begin < 2
+    ends_quickly(kernel)
 
 
 def test_background(world):
     """a program left in the background holds nothing up"""
     with world.new() as kernel:
         begin = time.monotonic()
-        kernel.cell("import subprocess\np = subprocess.Popen(['sleep', '3'])")
+        kernel.cell("import subprocess\np = subprocess.Popen(['sleep', '60'])")
         check(kernel.cell("1").text, "1")
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 30
         kernel.cell("p.kill()")
 
 

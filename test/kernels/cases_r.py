@@ -260,8 +260,8 @@ def test_input(world):
 
 def test_streams(world):
     """output comes while the cell runs"""
-    streams(world.kernel, "cat('first'); Sys.sleep(1)", "message('first'); Sys.sleep(1)",
-            "system('echo first; sleep 1')")
+    streams(world.kernel, "cat('first'); Sys.sleep(60)", "message('first'); Sys.sleep(60)",
+            "system('echo first; sleep 60')")
 
 
 def test_order(world):
@@ -346,5 +346,5 @@ def test_end(world):
 def test_end_of_file(world):
     """end of file is the end, with a program in the background"""
     kernel = world.new()
-    kernel.cell("system('sleep 5', wait = FALSE)")
+    kernel.cell("system('sleep 60', wait = FALSE)")
     ends_quickly(kernel)

@@ -11,6 +11,7 @@ import time
 
 HEADER = re.compile(rb"([a-z]{1,15}) (0|[1-9][0-9]{0,7})\n")
 PATIENCE = 60  # seconds for anything
+END_SECONDS = 15  # much less than what cells leave running, much more than a busy machine needs
 
 
 class Died(Exception):
@@ -220,11 +221,11 @@ class Kernel:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def close(self):
-        """Ends it as the agent does: end of file, and a little later by force."""
+        """Ends it as the agent does: end of file, and later by force, which its status shows."""
         os.close(self.requests)
         os.close(self.events)
         try:
-            return self.process.wait(5)
+            return self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             return self.process.wait()

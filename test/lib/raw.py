@@ -45,7 +45,7 @@ class Connection:
         self.socket.bind((source, 0))
         self.socket.connect(("127.0.0.1", port))
         self.port = port
-        self.buffer = b""
+        self.buffer = bytearray()  # grows and shrinks in place: answers of 100 MB come in thousands of pieces
 
     def __enter__(self):
         return self
@@ -97,14 +97,16 @@ class Connection:
         while len(self.buffer) < count:
             if not self.more():
                 raise Closed(f"ended after {len(self.buffer)} of {count} bytes")
-        taken, self.buffer = self.buffer[:count], self.buffer[count:]
+        taken = bytes(self.buffer[:count])
+        del self.buffer[:count]
         return taken
 
     def take_line(self):
         while b"\r\n" not in self.buffer:
             if len(self.buffer) > HEAD_MAX or not self.more():
                 raise Closed(f"ended in a line: {self.buffer[:200]!r}")
-        line, self.buffer = self.buffer.split(b"\r\n", 1)
+        line = self.take(self.buffer.index(b"\r\n"))
+        del self.buffer[:2]
         return line
 
     def head(self):
@@ -133,14 +135,13 @@ class Connection:
         if method == "HEAD" or status in (204, 304):
             pass
         elif headers.get("transfer-encoding") == "chunked":
-            while piece := self.chunk():
-                body += piece
+            body = b"".join(iter(self.chunk, b""))
         elif "content-length" in headers:
             body = self.take(int(headers["content-length"]))
         else:
             while self.more():
                 pass
-            body, self.buffer = self.buffer, b""
+            body = self.take(len(self.buffer))
         return Reply(status, headers, body)
 
     def ask(self, method, path, headers=None, body=None, chunked=False):

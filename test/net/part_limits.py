@@ -39,6 +39,32 @@ print("held", flush=True)
 time.sleep(60)
 """
 
+# Much at once, and then a few bytes that nothing follows: prints how many came before five seconds of silence, and the
+# seconds until the last one. From a host that sends only, and to and from one that sends back.
+BURSTS = """
+import socket, sys, threading, time
+def count(s, wanted):
+    s.settimeout(5)
+    got, begun = 0, time.monotonic()
+    try:
+        while got < wanted and (piece := s.recv(1 << 20)): got += len(piece)
+    except TimeoutError:
+        pass
+    print(got, time.monotonic() - begun, flush=True)
+def proxy(ask):
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(ask.encode() + b"\\r\\n\\r\\n")
+    head = b""
+    while not head.endswith(b"\\r\\n\\r\\n"): head += s.recv(1)
+    return s
+size = int(sys.argv[1])
+count(proxy(f"GET http://web.example/burst/{size} HTTP/1.1\\r\\nHost: web.example"), size)
+echo = proxy("CONNECT api.example:5432 HTTP/1.1\\r\\nHost: api.example:5432")
+for _ in range(2):
+    threading.Thread(target=echo.sendall, args=(bytes(size),)).start()
+    count(echo, size)
+"""
+
 
 def hello(box):
     return box.one(do="proxy", send="GET http://web.example/hello HTTP/1.1\r\nHost: web.example\r\n\r\n", wait=5)
@@ -137,6 +163,17 @@ def test_bytes(world):
     sums = up.log()
     assert json.dumps(sums).count("bytes_up"), sums
     world.end_service(egress__bytes_down=1000000, egress__bytes_up=500000)
+
+
+def test_bursts(world):
+    """what is at the end of much arrives at once, although nothing follows and nobody closes"""
+    box, size = world.box("web.example", "api.example:5432"), (64 << 20) + 77
+    box.put("/home/user/bursts.py", BURSTS.encode())
+    status, out, err = box.command(f"python3 /home/user/bursts.py {size}")
+    assert status == 0, err
+    found = [line.split() for line in out.splitlines()]
+    assert [int(got) for got, _ in found] == 3 * [size], found
+    assert all(float(seconds) < suite.FAST for _, seconds in found), found
 
 
 def test_stalled_host(world):

@@ -6,6 +6,7 @@ second request that nobody should have let through. The same for every name and 
     /bytes/N        N bytes                           /upload       what was sent: length and SHA-256, as JSON
     /slow/S         answers after S seconds           /drip/N       N lines, one each tenth of a second
     /stall          never answers                     /half         a part of its answer, then silence
+    /burst/N        N bytes of an answer of more, then silence
     /reset          resets the connection             /moved/URL    a redirect
     /socket         a WebSocket that sends back       /git/…        git's own HTTP backend
     /files/…        files of a directory: package registries
@@ -131,8 +132,15 @@ class Web:
         return self.answer(sock, json.dumps(found).encode(), kind="application/json")
 
     def do_bytes(self, _, sock, rest):
-        left = int(rest)
-        sock.sendall(f"HTTP/1.1 200 Lab\r\nContent-Length: {left}\r\n\r\n".encode())
+        return self.send_bytes(sock, int(rest), int(rest))
+
+    def do_burst(self, _, sock, rest):
+        self.send_bytes(sock, 2 * int(rest), int(rest))
+        time.sleep(600)
+        return False
+
+    def send_bytes(self, sock, length, left):
+        sock.sendall(f"HTTP/1.1 200 Lab\r\nContent-Length: {length}\r\n\r\n".encode())
         while left:
             piece = min(left, len(BLOCK))
             # Without a copy where there is no TLS: what is measured is not this server.

@@ -40,6 +40,7 @@ AREAS = {
 # What a program imports.
 PACKAGE = {"js": "e2b", "cli": "e2b", "python": "e2b", "interpreter-js": "@e2b/code-interpreter", "interpreter-python": "e2b_code_interpreter"}
 AT_ONCE = 2
+FETCHES_AT_ONCE = 4
 AREA_SECONDS = 240
 VERDICT = re.compile(r"^(not )?ok\b(?: \d+)?(?: - )?(.*)$")
 T = tap.Tap()
@@ -133,20 +134,19 @@ def wanted(names):
 
 
 def collect_jobs(chosen, area_wanted):
+    """The areas of every client that can be had. Registries are slow: several clients are fetched at once."""
+    areas = {each: [area for area in AREAS[each[0]] if area_wanted(area)] for each in chosen}
+    with concurrent.futures.ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
+        fetched = {each: pool.submit(packages.fetch, *each) for each in chosen if areas[each]}
     jobs = []
-    for kind, version, oldest in chosen:
-        areas = [area for area in AREAS[kind] if area_wanted(area)]
-        if not areas:
-            continue
+    for each, directory in fetched.items():
+        kind, version, _ = each
         try:
-            directory = packages.fetch(kind, version, oldest)
+            jobs += [Job(kind, version, area, directory.result()) for area in areas[each]]
         except packages.Unavailable as why:
             T.skip(f"{kind} {version}", why)
-            continue
         except RuntimeError as error:
             T.ok(False, f"{kind} {version} is installed", error)
-            continue
-        jobs += [Job(kind, version, area, directory) for area in areas]
     return jobs
 
 

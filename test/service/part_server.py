@@ -18,9 +18,10 @@ def test_fifty_commands(_):
             counter.read(3)
         kill_server(each)
         assert all(counter.broken() for counter in counters), "every stream broke off"
+        lasts = [counter.seen[-1] for counter in counters]
         for counter in counters:
-            last = counter.seen[-1]
             counter.reconnect()
+        for counter, last in zip(counters, lasts):
             got = counter.read(20)
             assert got[0] > last, (last, got)
             assert got == list(range(got[0], got[0] + len(got))), got

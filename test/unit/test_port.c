@@ -6,6 +6,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "server/port_ask.h"
+#include "server/port_head.h"
 #include "server/port_rules.h"
 
 static struct port_answer a;
@@ -326,6 +328,128 @@ static void lists(void **state)
 	assert_false(port_list_has(", ,", "upgrade"));
 }
 
+/* --- requests ------------------------------------------------------------------------------------------- */
+
+static struct port_head asked;
+
+static bool read_request(const char *text)
+{
+	(void)snprintf(memory, sizeof(memory), "%s", text);
+	return port_head_read(&asked, memory, strlen(text));
+}
+
+static void express_heads(void **state)
+{
+	(void)state;
+	assert_true(read_request("GET /a?b=%20c HTTP/1.1\r\nHost: 1-x.localhost\r\nA:b\r\n"
+				 "Empty:\r\nC: \t d e \t\r\n\r\nGET /next"));
+	assert_int_equal(asked.len, strlen("GET /a?b=%20c HTTP/1.1\r\nHost: 1-x.localhost\r\nA:b\r\n"
+					   "Empty:\r\nC: \t d e \t\r\n\r\n"));
+	assert_string_equal(asked.method, "GET");
+	assert_string_equal(asked.target, "/a?b=%20c");
+	assert_string_equal(asked.host, "1-x.localhost");
+	assert_int_equal(asked.n_fields, 4);
+	assert_string_equal(asked.field[1].name, "A");
+	assert_string_equal(asked.field[1].value, "b");
+	assert_string_equal(asked.field[2].value, "");
+	assert_string_equal(asked.field[3].value, "d e");
+	assert_false(asked.to_head || asked.last || asked.connection || asked.traffic_token);
+	assert_string_equal(memory + asked.len, "GET /next");
+	assert_true(read_request("HEAD / HTTP/1.1\r\nhost: h\r\nConnection: X, close\r\n"
+				 "e2b-traffic-access-token: t\r\n\r\n"));
+	assert_true(asked.to_head && asked.last);
+	assert_string_equal(asked.connection, "X, close");
+	assert_string_equal(asked.traffic_token, "t");
+}
+
+/* Whatever could be read in two ways, has a body, or changes the protocol goes to the library. */
+static void other_heads(void **state)
+{
+	static const char *const heads[] = {
+		"GET / HTTP/1.1\r\nHost: h\r\n",
+		"GET / HTTP/1.1\nHost: h\n\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nX: a\nY: b\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n folded\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nX: a\rb\r\n\r\n",
+		"\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET / HTTP/1.0\r\nHost: h\r\n\r\n",
+		"GET / HTTP/1.1 \r\nHost: h\r\n\r\n",
+		"GET  / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /\x80 HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET http://h/ HTTP/1.1\r\nHost: h\r\n\r\n",
+		"get / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET / HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nX: h\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost : h\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\n: x\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nnothing\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\na b: x\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\ntransfer-encoding: chunked\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nConnection: a\r\nConnection: close\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: a\r\nauthorization: b\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nE2B-Traffic-Access-Token: a\r\n"
+		"E2B-Traffic-Access-Token: a\r\n\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+		if (read_request(heads[i]))
+			fail_msg("taken: %s", heads[i]);
+}
+
+/* A NUL ends nothing, and no head is larger than the library would take. */
+static void odd_sizes(void **state)
+{
+	static const char nul[] = "GET / HTTP/1.1\r\nHost: h\0evil\r\n\r\n";
+	static char text[PORT_HEAD_MAX];
+	size_t n = (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: h\r\n");
+
+	(void)state;
+	memcpy(memory, nul, sizeof(nul));
+	assert_false(port_head_read(&asked, memory, sizeof(nul) - 1));
+	for (int i = 0; i < HTTP_HEADERS_MAX - 1; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "X%d: y\r\n", i);
+	(void)snprintf(text + n, sizeof(text) - n, "\r\n");
+	assert_true(read_request(text));
+	(void)snprintf(text + n, sizeof(text) - n, "One: more\r\n\r\n");
+	assert_false(read_request(text));
+	n = (size_t)snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: h\r\nX: ");
+	memset(text + n, 'x', HTTP_HEADER_BYTES_MAX);
+	(void)snprintf(text + n + HTTP_HEADER_BYTES_MAX, 8, "\r\n\r\n");
+	assert_false(read_request(text));
+}
+
+static void asks(void **state)
+{
+	struct port_ask q = { .method = "GET",
+			      .target = "/x",
+			      .host = "1-x.localhost",
+			      .host_to_tell = "localhost:1",
+			      .client = "127.0.0.1",
+			      .connection = "close, Private" };
+	struct buf b = BUF_INIT(PORT_ASK_MAX);
+
+	(void)state;
+	assert_int_equal(port_ask_begin(&q, &b), 0);
+	assert_int_equal(port_ask_field(&q, "Accept", "*/*", &b), 0);
+	assert_int_equal(port_ask_field(&q, "private", "1", &b), 0);
+	assert_int_equal(port_ask_field(&q, "X-API-KEY", "1", &b), 0);
+	assert_int_equal(port_ask_end(&b), 0);
+	assert_string_equal((const char *)b.data,
+			    "GET /x HTTP/1.1\r\nHost: localhost:1\r\nX-Forwarded-For: 127.0.0.1\r\n"
+			    "X-Forwarded-Proto: http\r\nX-Forwarded-Host: 1-x.localhost\r\n"
+			    "Accept: */*\r\n\r\n");
+	buf_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,7 +458,9 @@ int main(void)
 		cmocka_unit_test(head_ends),   cmocka_unit_test(chunks),
 		cmocka_unit_test(bad_chunks),  cmocka_unit_test(goes_in),
 		cmocka_unit_test(goes_out),    cmocka_unit_test(masks),
-		cmocka_unit_test(lists),
+		cmocka_unit_test(lists),       cmocka_unit_test(express_heads),
+		cmocka_unit_test(other_heads), cmocka_unit_test(odd_sizes),
+		cmocka_unit_test(asks),
 	};
 
 	return cmocka_run_group_tests_name("port", tests, NULL, NULL);

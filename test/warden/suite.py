@@ -760,7 +760,7 @@ def test_limits_hold():
     s = w.server()
     s.hello()
     for wish in ({"memory": 1024 * MIB + 1}, {"memory": 0}, {"memory": 1 << 63}, {"disk": 3072 * MIB + 1},
-                 {"disk": 0}, {"files": 0}, {"files": 300001}, {"pids": 601}, {"cpu": 3001}, {"cpu": 0}, {"template": 0}, {"template": 3}, {"flags": 4},
+                 {"disk": 0}, {"files": 0}, {"files": 300001}, {"pids": 601}, {"cpu": 3001}, {"cpu": 0}, {"template": 0}, {"template": 3}, {"flags": 8}, {"flags": SCRIPT_FLAG | ROOT_FLAG},
                  {"timeout_ms": 1 << 63}):
         r = s.create("bad", **wish)
         assert r.err == errno.EINVAL and r.fd is None, (wish, r.err)

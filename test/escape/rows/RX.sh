@@ -109,16 +109,19 @@ RX_15() {
 
 # Our own memory while it prints as fast as it can; then the cap, and what is kept.
 RX_16() {
-	local rss idle printed
+	local rss idle printed i
 
 	"$GLOVEBOX" run --output 4G --timeout 20s --cpu-time 60s --in "$ATTACKS/attack-RX:attack" -- ./attack RX-16 \
 		>/dev/null 2>&1 </dev/null &
 	BG=$!
 	sleep 1
 	idle=$(awk '/VmRSS/ { print $2 }' "/proc/$BG/status")
-	sleep 1
+	for ((i = 0; i < 30; i++)); do
+		sleep 0.5
+		printed=$(awk '/^wchar/ { print $2 }' "/proc/$BG/io")
+		[ "$printed" -le $((64 << 20)) ] || break
+	done
 	rss=$(awk '/VmHWM/ { print $2 }' "/proc/$BG/status")
-	printed=$(awk '/^wchar/ { print $2 }' "/proc/$BG/io")
 	kill "$BG"
 	wait "$BG" || true
 	[ "$printed" -gt $((64 << 20)) ] || breach "$printed bytes are too few to show anything"
@@ -153,14 +156,18 @@ RX_19() {
 	attack RX-19
 }
 
-# Interrupts are nobody's CPU time: they must stay a small part of the machine's.
+# Interrupts are nobody's CPU time: they must stay a small part of the machine's. Others make some too, but not always.
 RX_20() {
-	local before after
+	local before after try
 
-	before=$(awk '$1 == "cpu" { print $7 + $8 }' /proc/stat)
-	attack RX-20 --cpus 0.5 --timeout 20s
-	after=$(awk '$1 == "cpu" { print $7 + $8 }' /proc/stat)
-	[ $((after - before)) -lt 200 ] || breach "$((after - before)) ticks in interrupts during 3 s"
+	for try in 1 2 3; do
+		before=$(awk '$1 == "cpu" { print $7 + $8 }' /proc/stat)
+		attack RX-20 --cpus 0.5 --timeout 20s
+		after=$(awk '$1 == "cpu" { print $7 + $8 }' /proc/stat)
+		[ $((after - before)) -ge 200 ] || return 0
+		echo "try $try: $((after - before)) ticks"
+	done
+	breach "$((after - before)) ticks in interrupts during 3 s"
 }
 
 RX_21() {
@@ -210,7 +217,8 @@ RX_24() {
 	watch_gone 2
 }
 
-# Each box is a memory cgroup; one that is removed but still charged for something stays in memory.
+# Each box is a memory cgroup; one that is removed but still charged for something stays in memory. Others on this
+# machine have boxes too, which come and go; what stays for a minute is a leak.
 RX_25() {
 	local i before after count="awk '\$1 == \"memory\" { print \$3 }' /proc/cgroups"
 
@@ -220,10 +228,10 @@ RX_25() {
 	for ((i = 0; i < 100; i++)); do
 		"$GLOVEBOX" run -- sh -c 'head -c 1M /dev/zero >/tmp/x; ls -l /usr/bin >/dev/null'
 	done
-	for ((i = 0; i < 50; i++)); do
+	for ((i = 0; i < 120; i++)); do
 		after=$(eval "$count")
 		[ $((after - before)) -ge 50 ] || return 0
-		sleep 0.2
+		sleep 0.5
 	done
 	breach "100 boxes left $((after - before)) memory cgroups"
 }

@@ -63,3 +63,12 @@ ZY_13() { zy ZY-13; }
 
 # Two contexts have no random numbers in common.
 ZY_14() { zy ZY-14; }
+
+# A script that was forked: its identity, limits and system calls are those of one that was executed.
+ZY_15() { zy ZY-15; }
+
+# No descriptor, variable or memory of the zygote's comes with it, and it reaches nobody outside.
+ZY_16() { zy ZY-16; }
+
+# Two scripts have no random numbers and no memory in common.
+ZY_17() { zy ZY-17; }

@@ -129,7 +129,7 @@ test('sys.exit() and exit() end the cell, not the context', async () => {
 
 test('input() has nobody to ask: an error, not a wait', async () => {
   const took = await elapsed(() => fails('input("name? ")'));
-  assert.ok(took < 5000, `${took} ms`);
+  assert.ok(took < 20_000, `${took} ms`);
 });
 
 test('!command: output, status, into a variable', async () => {

@@ -92,7 +92,7 @@ async def test_cancelled(sandbox):
     await asyncio.gather(task, return_exceptions=True)
     before = time.monotonic()
     assert (await sandbox.run_code("kept")).text == "1"
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 20
 
 
 @together

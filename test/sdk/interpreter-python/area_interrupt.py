@@ -12,7 +12,7 @@ def given_up(code):
     raises(ci.TimeoutException, sandbox.run_code, code, timeout=1)
     before = time.monotonic()
     assert value("kept", sandbox) == "1"
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 20
 
 
 def test_sleep():

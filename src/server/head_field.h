@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the headers of a request may be, one after the other (AP-04). Pure, for whoever has read a head. */
+#pragma once
+
+#include "base/util.h"
+
+#define HTTP_HEADERS_MAX 64
+#define HTTP_HEADER_BYTES_MAX 16384
+
+/* Headers of which there must not be two: readers differ in which one they take. */
+enum head_single {
+	HEAD_HOST,
+	HEAD_LENGTH,
+	HEAD_ENCODING,
+	HEAD_TYPE,
+	HEAD_KEY,
+	HEAD_AUTHORIZATION,
+	HEAD_TOKEN,
+	HEAD_SANDBOX_ID,
+	HEAD_SANDBOX_PORT,
+	_HEAD_SINGLE_MAX,
+};
+
+struct head_fields {
+	size_t n;
+	size_t bytes;
+	unsigned seen[_HEAD_SINGLE_MAX];
+	const char *broken; /* what is wrong with one of them */
+};
+
+/* Looks at the next one, whose name has a NUL behind it. value is NULL where there was none. */
+void head_field_look(struct head_fields *f, const char *name, size_t name_len, const char *value,
+		     size_t value_len);
+/* All have been looked at: the status to refuse them with, and *ret_why; 0: they are fine. */
+unsigned head_field_verdict(const struct head_fields *f, const char **ret_why);

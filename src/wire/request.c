@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/request.h"
+
+/* A text of its own from bytes without a NUL. */
+static int add_string(struct request *q, char **list, size_t *n, size_t max, const void *data,
+		      size_t len)
+{
+	char *text;
+
+	if (*n >= max || memchr(data, '\0', len))
+		return -EINVAL;
+	q->bytes += len + 1;
+	if (q->bytes > REQUEST_BYTES_MAX)
+		return -E2BIG;
+	text = malloc(len + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, data, len);
+	text[len] = '\0';
+	q->last = &list[*n];
+	list[(*n)++] = text;
+	return 0;
+}
+
+/* What is too long for one frame comes in several. */
+static int add_more(struct request *q, const void *data, size_t len)
+{
+	size_t before = q->last ? strlen(*q->last) : 0;
+	char *text;
+
+	if (!q->last || memchr(data, '\0', len))
+		return -EINVAL;
+	q->bytes += len;
+	if (q->bytes > REQUEST_BYTES_MAX)
+		return -E2BIG;
+	text = realloc(*q->last, before + len + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text + before, data, len);
+	text[before + len] = '\0';
+	*q->last = text;
+	return 0;
+}
+
+static int add_env(struct request *q, const void *data, size_t len)
+{
+	const char *equals = memchr(data, '=', len);
+
+	if (!equals || equals == data)
+		return -EINVAL;
+	return add_string(q, q->envs, &q->n_envs, REQUEST_ENVS_MAX, data, len);
+}
+
+static int copy_name(char *to, const void *data, size_t len)
+{
+	if (memchr(data, '\0', len))
+		return -EINVAL;
+	memcpy(to, data, len); /* the decoder knows how long it may be */
+	to[len] = '\0';
+	return 0;
+}
+
+static int on_frame(struct request *q, const struct wire_frame *f)
+{
+	size_t len = wire_len(f);
+
+	switch (f->head.type) {
+	case WIRE_USER:
+		return copy_name(q->user, f->data, len);
+	case WIRE_CWD:
+		return copy_name(q->cwd, f->data, len);
+	case WIRE_ARG:
+		return add_string(q, q->args, &q->n_args, REQUEST_ARGS_MAX, f->data, len);
+	case WIRE_ENV:
+		return add_env(q, f->data, len);
+	case WIRE_MORE:
+		return add_more(q, f->data, len);
+	case WIRE_LABEL:
+		return q->label_fd < 0 ? 0 : wire_send(q->label_fd, WIRE_LABEL, f->data, len);
+	default:
+		return -EPROTO;
+	}
+}
+
+int request_read(int sock, struct request *q)
+{
+	static struct wire_frame f;
+
+	for (;;) {
+		int r = wire_recv(sock, &f, WIRE_ON_TO_OP);
+
+		if (r <= 0)
+			return r < 0 ? r : -ECANCELED;
+		if (f.head.type == WIRE_GO)
+			return q->n_args ? 0 : -EINVAL;
+		r = on_frame(q, &f);
+		if (r < 0)
+			return r;
+	}
+}
