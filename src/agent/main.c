@@ -24,6 +24,7 @@
 #include "agent/kernel.h"
 #include "agent/loop.h"
 #include "agent/sudo.h"
+#include "sys/proc.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -202,15 +203,6 @@ static void raise_nofile(void)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* What whoever built the box ignored must not be ignored by what runs in it. */
-static void reset_signals(void)
-{
-	const struct sigaction sa = { .sa_handler = SIG_DFL };
-
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &sa, NULL);
-}
-
 static int agent_main(void)
 {
 	sigset_t set;
@@ -224,7 +216,7 @@ static int agent_main(void)
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return 1;
 	(void)prctl(PR_SET_NAME, "glovebox-agent", 0, 0, 0);
-	reset_signals();
+	proc_reset_signals();
 	sigfillset(&set);
 	/* A child's end must reach the signalfd, or we would wait for it for ever. */
 	if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)

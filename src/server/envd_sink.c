@@ -111,7 +111,7 @@ static int fill_pipe(struct upload *u, const unsigned char *data, size_t len)
 			len -= (size_t)n;
 		} else if (errno == EAGAIN) {
 			r = wait_for_room(u);
-		} else if (errno == EPIPE) {
+		} else if (errno == EPIPE || errno == ECONNRESET) {
 			r = read_failure(u);
 		} else if (errno != EINTR) {
 			r = -errno;

@@ -5,6 +5,7 @@
 #include "server/exchange.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #define ENV_MAX 131072 /* NAME=VALUE: checked against smaller bounds where it came in */
 #define PIPE_SIZE (1 << 20)
@@ -94,10 +95,11 @@ int talk_go_pipe(struct talk *t, enum talk_pipe ours)
 	enum talk_pipe theirs = ours == TALK_READS ? TALK_WRITES : TALK_READS;
 	int fds[2], r;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	if ((ours == TALK_READS ? pipe2(fds, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC,0,fds)) < 0)
 		return -errno;
 	/* As large as the kernel lets us: fewer changes between the two processes. */
 	(void)fcntl(fds[ours], F_SETPIPE_SZ, PIPE_SIZE);
+	(void)setsockopt(fds[ours], SOL_SOCKET, SO_SNDBUF, &(int){ PIPE_SIZE }, sizeof(int));
 	r = fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 	if (r == 0)
 		r = wire_send_fds(t->op.sock, WIRE_GO, NULL, 0, &fds[theirs], 1);

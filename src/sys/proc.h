@@ -38,6 +38,15 @@ static inline pid_t proc_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 
+/* What whoever started us ignored must not be ignored by what we execute. */
+static inline void proc_reset_signals(void)
+{
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &usual, NULL);
+}
+
 static inline int proc_kill(int pidfd, int sig)
 {
 	return syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0 ? -errno : 0;

@@ -352,7 +352,7 @@ static _noreturn_ void become_zygote(const struct warden *w, const struct zygote
 	(void)setsid();
 	(void)umask(022);
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });
-	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+	proc_reset_signals();
 	if (r == 0)
 		r = proc_fd < 0 ? proc_fd : seal(w);
 	if (r == 0)

@@ -9,10 +9,10 @@
  */
 #include "zygote/zygote_priv.h"
 
+#include "sys/proc.h"
 #include "wire/request.h"
 #include "wire/script.h"
 
-#include <signal.h>
 #include <sys/syscall.h>
 
 #define AGENT_FD 3
@@ -149,15 +149,6 @@ bool command_has_input(void)
 	return has_input;
 }
 
-/* What the interpreter ignores, a program that is executed would go on ignoring. */
-static void reset_signals(void)
-{
-	const struct sigaction usual = { .sa_handler = SIG_DFL };
-
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &usual, NULL);
-}
-
 /* They lie one behind the other, where the kernel has put them. */
 void command_find_variables(void)
 {
@@ -189,7 +180,7 @@ static void show_variables(void)
 
 void command_execute(void)
 {
-	reset_signals();
+	proc_reset_signals(); /* Python ignores some */
 	environ = request.envs;
 	execvp(request.args[0], request.args);
 	give_up(WIRE_STEP_EXEC, -errno);

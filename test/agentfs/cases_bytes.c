@@ -182,7 +182,7 @@ static void wait_for_names(int n)
 
 	(void)snprintf(
 		script, sizeof(script),
-		"for i in $(seq 100); do test $(ls -A | wc -l) = %d && exit; sleep 0.02; done; exit 1",
+		"for i in $(seq 1000); do test $(ls -A | wc -l) = %d && exit; sleep 0.02; done; exit 1",
 		n);
 	drive->sh(script);
 }
@@ -196,13 +196,11 @@ static void write_aborted(void **state)
 	drive->sh("echo old >f");
 	sock = begin(WIRE_FS_WRITE, 0, 0, "f", NULL);
 	assert_int_equal(wire_send(sock, WIRE_DATA, "half", 4), 0);
-	drive->sh(
-		"for i in $(seq 1000); do test $(ls -A | wc -l) = 2 && exit; sleep 0.02; done; exit 1");
+	wait_for_names(2);
 	assert_int_equal(do_list(drive->home, 1, text, sizeof(text)), 0);
 	assert_string_equal(text, "f\n"); /* not what is not there yet */
 	fd_close(sock);
-	drive->sh(
-		"for i in $(seq 1000); do test $(ls -A | wc -l) = 1 && exit; sleep 0.02; done; exit 1");
+	wait_for_names(1);
 	assert_int_equal(do_read("f", text, sizeof(text)), 0);
 	assert_string_equal(text, "old\n");
 
@@ -217,8 +215,7 @@ static void write_aborted(void **state)
 	assert_int_equal(wire_send(sock, WIRE_DATA, "half", 4), 0);
 	assert_int_equal(wire_send(sock, WIRE_GO, NULL, 0), 0);
 	want_failed(sock, WIRE_STEP_FILE, EPROTO);
-	drive->sh(
-		"for i in $(seq 1000); do test $(ls -A | wc -l) = 1 && exit; sleep 0.02; done; exit 1");
+	wait_for_names(1);
 }
 
 /* The reason comes behind everything that was sent, however much that is. */

@@ -98,7 +98,9 @@ class Service:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [GLOVEBOX, "serve", "--state", self.state, "--listen", f"127.0.0.1:{self.port}"],
-                env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                # As who starts it in the background of a script: nothing in a sandbox may come to know of it.
+                preexec_fn=lambda: signal.signal(signal.SIGQUIT, signal.SIG_IGN))  # pylint: disable=subprocess-popen-preexec-fn
         if not wait_for(lambda: self.ready() or self.process.poll() is not None, START_SECONDS) or \
                 self.process.poll() is not None:
             self.kill()
