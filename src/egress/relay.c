@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #define ROUNDS 16 /* in one go, then it is others' turn */
-#define GATHER_BYTES (1024 * 1024)
+#define GATHER_BYTES 1048576
 #define GATHER_US 1000
 
 /* --- held against the name -------------------------------------------------------------------- */

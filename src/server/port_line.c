@@ -272,21 +272,29 @@ static void to_pool(struct line *l)
 {
 	express_unwatch(l->thread, l->link->op.sock);
 	port_pool_put(l->thread->server->ports, take_ptr(l->link));
-	line_drop(l);
 }
 
+/* With the thread's lock held. */
 static struct line *take_oldest(struct express_thread *t, uint64_t idle_us)
+{
+	struct line *l = t->idle_oldest;
+
+	if (!l || t->now_us - l->since_us < idle_us)
+		return NULL;
+	idle_out(l);
+	l->idle = false;
+	return l;
+}
+
+/* There is no moment in which it is neither here nor in the pool: who looked then would make another one. */
+static struct line *oldest_to_pool(struct express_thread *t)
 {
 	struct line *l;
 
 	pthread_mutex_lock(&t->lock);
-	l = t->idle_oldest;
-	if (l && t->now_us - l->since_us < idle_us)
-		l = NULL;
-	if (l) {
-		idle_out(l);
-		l->idle = false;
-	}
+	l = take_oldest(t, KEEP_US);
+	if (l)
+		to_pool(l);
 	pthread_mutex_unlock(&t->lock);
 	return l;
 }
@@ -295,16 +303,21 @@ void lines_look_after(struct express_thread *t)
 {
 	struct line *l;
 
-	while ((l = take_oldest(t, KEEP_US)))
-		to_pool(l);
+	while ((l = oldest_to_pool(t)))
+		line_drop(l);
 }
 
 void lines_drop_idle(struct express_thread *t)
 {
 	struct line *l;
 
-	while ((l = take_oldest(t, 0)))
-		line_drop(l);
+	do {
+		pthread_mutex_lock(&t->lock);
+		l = take_oldest(t, 0);
+		pthread_mutex_unlock(&t->lock);
+		if (l)
+			line_drop(l);
+	} while (l);
 }
 
 bool lines_any_idle(struct express_thread *t)

@@ -223,11 +223,16 @@ static int take_body(struct visitor *v, struct parcel *p, char *data, size_t len
 
 /* --- both ------------------------------------------------------------------------------------------------------ */
 
-/* The next request may have the line although the client has not taken all. */
-static void end_of_answer(struct visitor *v)
+/* The next request may have the line although the client has not taken all; and before he hears the end, or his next
+ * request finds a program busy with a line that nobody uses. */
+static void give_line_back(struct visitor *v)
 {
 	if (v->ended && v->line)
 		line_release(take_ptr(v->line), v->answer.keeps);
+}
+
+static void end_of_answer(struct visitor *v)
+{
 	if (v->ended && !is_waiting(v))
 		visitor_finish(v);
 }
@@ -250,6 +255,8 @@ static int pass_on(struct visitor *v, char *data, size_t len)
 	}
 	if (r == 0)
 		r = take_body(v, &p, data, len);
+	if (r == 0)
+		give_line_back(v);
 	return r == 0 ? deliver(v, &p) : r;
 }
 
@@ -263,8 +270,10 @@ static void hung_up(struct visitor *v, ssize_t n)
 		return;
 	}
 	v->ended = n == 0 && v->answer.body == PORT_BODY_TO_END && port_is_running(v->sandbox);
-	if (v->ended)
+	if (v->ended) {
 		add_chunk(v, &p, NULL, 0);
+		give_line_back(v);
+	}
 	if (!v->ended || deliver(v, &p) < 0)
 		visitor_break_off(v);
 	else

@@ -211,12 +211,13 @@ int zygote_context(struct warden *w, struct ward *d, const struct wire_context *
 int zygote_command(struct warden *w, struct ward *d)
 {
 	_cleanup_(fd_closep) int ours = -EBADF, his = -EBADF;
-	int pair[2], r;
 	struct zygote *z;
+	int pair[2];
+	int r = zygote_find(w, d, ZYGOTE_SCRIPT, &z);
 
-	r = zygote_find(w, d, ZYGOTE_SCRIPT, &z);
-	if (r == 0)
-		r = sock_pair(pair);
+	if (r < 0)
+		return r;
+	r = sock_pair(pair);
 	if (r < 0)
 		return r;
 	ours = pair[0];

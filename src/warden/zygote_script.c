@@ -44,9 +44,9 @@ int zygote_script_execute(const char *controls)
 	char *const argv[] = { program, file, NULL };
 
 	memset(room + strlen(room), '.', sizeof(room) - strlen(room) - 1);
-	if (chdir(SCRIPT_HOME) < 0)
+	/* Found as the agent finds it: by the PATH that it will have. */
+	if (chdir(SCRIPT_HOME) < 0 || setenv("PATH", SCRIPT_PATH, 1) < 0)
 		return -errno;
-	environ = (char **)(uintptr_t)env; /* whose PATH is searched, as the agent does */
-	execvp(program, argv);
+	execvpe(program, argv, (char *const *)(uintptr_t)env);
 	return -errno;
 }

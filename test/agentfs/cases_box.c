@@ -103,12 +103,12 @@ static void remove_swapped(void **state)
 		  " try:\n"
 		  "  os.makedirs(\"t/a/x\"); os.symlink(\"../keep\", \"t/l\")\n"
 		  " except OSError: pass\n"
-		  " while libc.renameat2(-100, b\"t/a\", -100, b\"t/l\", 2) == 0: pass\n"
-		  "' >/dev/null 2>&1 &)");
+		  " while time.time() < end and libc.renameat2(-100, b\"t/a\", -100, b\"t/l\", 2) == 0: pass\n"
+		  "open(\"over\", \"w\").close()' >/dev/null 2>&1 &)");
 	for (int i = 0; i < 1500; i++)
 		(void)as_root_do(WIRE_FS_REMOVE, at_home("t"), NULL);
 	assert_int_equal(do_stat("keep/f", &e), 0);
-	drive->sh("sleep 3");
+	drive->sh("for i in $(seq 1000); do test -e over && exit; sleep 0.05; done; exit 1");
 }
 
 /* FI-13: nor does he who moves the directory away that is just being emptied. */

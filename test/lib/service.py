@@ -83,10 +83,9 @@ class Service:
         self.settings = dict(settings or {})
         self.own_state = state is None
         self.state = state or tempfile.mkdtemp(prefix="glovebox-test.")
-        self.port = port or free_port()
+        self.own_port = port is None
         self.tls = ssl.create_default_context(cafile=ca or self.settings["server.tls_cert"]) if "server.tls_cert" in self.settings else None
-        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
-        self.log_path = os.path.join(tempfile.gettempdir(), f"glovebox-test-{os.getpid()}-{self.port}.log")
+        self.use_port(port or free_port())
         self.process = None
         self.key = None
 
@@ -95,6 +94,23 @@ class Service:
                         for name, value in self.settings.items()}
 
     def start(self):
+        """Where somebody else was given the same port meanwhile, another one is tried."""
+        for _ in range(5):
+            try:
+                return self.start_once()
+            except ServiceError as error:
+                if self.own_port and "Address already in use" in str(error):
+                    self.use_port(free_port())
+                    continue
+                raise
+        raise ServiceError("no port is free for long enough")
+
+    def use_port(self, port):
+        self.port = port
+        self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+        self.log_path = os.path.join(tempfile.gettempdir(), f"glovebox-test-{os.getpid()}-{self.port}.log")
+
+    def start_once(self):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [GLOVEBOX, "serve", "--state", self.state, "--listen", f"127.0.0.1:{self.port}"],

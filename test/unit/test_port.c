@@ -343,8 +343,9 @@ static void express_heads(void **state)
 	(void)state;
 	assert_true(read_request("GET /a?b=%20c HTTP/1.1\r\nHost: 1-x.localhost\r\nA:b\r\n"
 				 "Empty:\r\nC: \t d e \t\r\n\r\nGET /next"));
-	assert_int_equal(asked.len, strlen("GET /a?b=%20c HTTP/1.1\r\nHost: 1-x.localhost\r\nA:b\r\n"
-					   "Empty:\r\nC: \t d e \t\r\n\r\n"));
+	assert_int_equal(asked.len,
+			 strlen("GET /a?b=%20c HTTP/1.1\r\nHost: 1-x.localhost\r\nA:b\r\n"
+				"Empty:\r\nC: \t d e \t\r\n\r\n"));
 	assert_string_equal(asked.method, "GET");
 	assert_string_equal(asked.target, "/a?b=%20c");
 	assert_string_equal(asked.host, "1-x.localhost");
@@ -395,8 +396,8 @@ static void other_heads(void **state)
 		"GET / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: h\r\nConnection: a\r\nConnection: close\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: a\r\nauthorization: b\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nE2B-Traffic-Access-Token: a\r\n"
-		"E2B-Traffic-Access-Token: a\r\n\r\n",
+		("GET / HTTP/1.1\r\nHost: h\r\nE2B-Traffic-Access-Token: a\r\n"
+		 "E2B-Traffic-Access-Token: a\r\n\r\n"),
 	};
 
 	(void)state;
