@@ -96,7 +96,6 @@ void agent_fs_run(const struct wire_fs *request, int sock)
 		const struct wire_failed failed = { .step = step, .err = -r };
 
 		r = wire_send(sock, WIRE_FAILED, &failed, sizeof(failed));
-		fd_closep(&fs.pipe_fd); /* that is how a writer notices */
 		drain(sock, request, step);
 	}
 	_exit(r < 0);

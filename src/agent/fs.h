@@ -20,8 +20,7 @@
  *                 means that the promised bytes will not come: the file was cut short (ENODATA) or
  *                 cannot be read on.
  *   WRITE         After GO: DATA…, FILE_END; then ENTRY, DONE. FAILED may come at any time; what is
- *                 sent after that is dropped, up to FILE_END. Where a pipe came with GO, the bytes are
- *                 read from it instead: the host closes it, then sends FILE_END. FAILED closes it.
+ *                 sent after that is dropped, up to FILE_END.
  *   WATCH         DONE once watching, then CHANGEs, each with has_entry followed by its ENTRY.
  *
  * FAILED says which step, and an errno of Linux:

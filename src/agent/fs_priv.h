@@ -58,7 +58,7 @@ _must_check_ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_r
 struct fs {
 	int sock;
 	struct fs_request *request;
-	int pipe_fd; /* READ, WRITE: what the bytes go through; -EBADF: DATA frames */
+	int pipe_fd; /* READ: where the bytes go; -EBADF: into DATA frames */
 };
 
 int fs_stat(struct fs *fs);

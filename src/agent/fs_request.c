@@ -10,15 +10,14 @@ static const struct rule {
 	bool depth;
 	bool range;
 	bool attrs;
-	bool pipe; /* its bytes may go through one */
 } rules[_WIRE_FS_MAX] = {
 	[WIRE_FS_STAT] = { .min_paths = 1, .max_paths = 1 },
 	[WIRE_FS_MKDIR] = { .min_paths = 1, .max_paths = 1 },
 	[WIRE_FS_MOVE] = { .min_paths = 2, .max_paths = 2 },
 	[WIRE_FS_LIST] = { .min_paths = 1, .max_paths = 1, .depth = true },
 	[WIRE_FS_REMOVE] = { .min_paths = 1, .max_paths = 1 },
-	[WIRE_FS_READ] = { .min_paths = 1, .max_paths = 1, .range = true, .pipe = true },
-	[WIRE_FS_WRITE] = { .min_paths = 1, .max_paths = 1, .attrs = true, .pipe = true },
+	[WIRE_FS_READ] = { .min_paths = 1, .max_paths = 1, .range = true },
+	[WIRE_FS_WRITE] = { .min_paths = 1, .max_paths = 1, .attrs = true },
 	[WIRE_FS_WATCH] = { .min_paths = 1,
 			    .max_paths = 1,
 			    .flags = WIRE_FS_RECURSIVE | WIRE_FS_ENTRIES },
@@ -87,7 +86,7 @@ static int take_attr(struct fs_request *q, const unsigned char *data, size_t len
 	return 0;
 }
 
-/* The next frame: only GO may bring a descriptor, and only where bytes come or go. */
+/* The next frame: only GO may bring a descriptor, and only where bytes are asked for. */
 static int next_frame(int sock, const struct wire_fs *fs, struct wire_frame *ret, int *ret_pipe)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
@@ -96,7 +95,7 @@ static int next_frame(int sock, const struct wire_fs *fs, struct wire_frame *ret
 
 	if (r <= 0)
 		return r < 0 ? r : -ECANCELED;
-	if (n_fds && (ret->head.type != WIRE_GO || !rules[fs->op].pipe))
+	if (n_fds && (ret->head.type != WIRE_GO || fs->op != WIRE_FS_READ))
 		return -EPROTO;
 	*ret_pipe = take_fd(&fd);
 	return 0;

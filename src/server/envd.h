@@ -41,9 +41,6 @@ _must_check_ int talk_text(struct talk *t, enum wire_type type, const char *text
 _must_check_ int talk_string(struct talk *t, enum wire_type type, const char *text, size_t len);
 _must_check_ int talk_env(struct talk *t, const char *name, const char *value);
 _must_check_ int talk_recv(struct talk *t);
-/* GO, with one end of a pipe for a file's bytes. Returns the other end, which does not block; or as above. */
-enum talk_pipe { TALK_READS, TALK_WRITES };
-_must_check_ int talk_go_pipe(struct talk *t, enum talk_pipe ours);
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
 _must_check_ int talk_recv_now(struct talk *t);

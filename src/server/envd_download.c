@@ -8,7 +8,10 @@
 #include "server/envd_gzip.h"
 #include "server/envd_http.h"
 
+#include <fcntl.h>
+
 #define TIMEOUT_MS 60000 /* without a byte from the box */
+#define PIPE_SIZE (1 << 20)
 
 /*
  * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's socket only tells
@@ -91,6 +94,26 @@ struct wanted {
 	struct wire_fs_entry is; /* what the file is: size and times */
 };
 
+/* GO, with a pipe for the bytes: our end of it. */
+static int go_with_pipe(struct talk *t)
+{
+	int fds[2], r;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	/* As large as the kernel lets us: fewer changes between the two processes. Only our end does not block. */
+	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
+	r = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0)
+		r = wire_send_fds(t->op.sock, WIRE_GO, NULL, 0, &fds[1], 1);
+	fd_close(fds[1]);
+	if (r < 0) {
+		fd_close(fds[0]);
+		return r == -EAGAIN ? -ETIMEDOUT : r == -EPIPE ? -ENOTCONN : r;
+	}
+	return fds[0];
+}
+
 /* Opens the file: 0 with its ENTRY and a pipe; 1 when it replied. */
 static int open_file(struct talk *t, struct wanted *w, int *ret_pipe)
 {
@@ -104,7 +127,7 @@ static int open_file(struct talk *t, struct wanted *w, int *ret_pipe)
 
 	if (r < 0)
 		return r;
-	pipe_fd = talk_go_pipe(t, TALK_READS);
+	pipe_fd = go_with_pipe(t);
 	r = pipe_fd < 0 ? pipe_fd : talk_recv(t);
 	if (r < 0)
 		return r;

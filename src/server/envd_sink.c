@@ -6,8 +6,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#define STALL_MS 10000 /* AG-09: in which the box reads nothing */
+#define LARGE_PIECE (UINT64_C(16) << 10)
+#define SMALL_REST (UINT64_C(4) << 10)
 #define UNDO_US (UINT64_C(5) * 1000000)
+#define SOCKET_BUFFER (1 << 20) /* the kernel gives what it allows */
 
 static int send_attrs(struct talk *t, const struct buf *attrs)
 {
@@ -48,12 +50,12 @@ int sink_open(struct upload *u, const char *path)
 	if (!s->path || !s->talk)
 		return -ENOMEM;
 	r = envd_fs_open(s->talk, &request, u->user, &path, 1);
+	if (r == 0) /* more in flight means fewer changes between the two processes */
+		(void)setsockopt(s->talk->op.sock, SOL_SOCKET, SO_SNDBUF, &(int){ SOCKET_BUFFER },
+				 sizeof(int));
 	if (r == 0)
 		r = send_attrs(s->talk, &u->attrs);
-	if (r < 0)
-		return r;
-	s->pipe_fd = talk_go_pipe(s->talk, TALK_WRITES);
-	return s->pipe_fd < 0 ? s->pipe_fd : 0;
+	return r < 0 ? r : talk_send(s->talk, WIRE_GO, NULL, 0);
 }
 
 static int wait_for_answer(struct sink *s)
@@ -88,62 +90,42 @@ static int read_failure(struct upload *u)
 	return r < 0 ? r : on_failed(u);
 }
 
-/* The box reads more slowly than the client writes. Or it does not read any more: then it says why, or is gone. */
-static int wait_for_room(struct upload *u)
+/* Sends what was collected, and data behind it. */
+static int send_frame(struct upload *u, const void *data, size_t len)
 {
 	struct sink *s = &u->sink;
-	struct pollfd said = { .fd = s->talk->op.sock, .events = POLLIN };
-	int r = stream_wait_room(u->request, s->pipe_fd, said.fd, STALL_MS);
+	struct pollfd p = { .fd = s->talk->op.sock, .events = POLLIN };
+	size_t before = s->n;
+	int r;
 
-	if (r <= 0)
-		return r < 0 ? r : -ETIMEDOUT;
-	return poll(&said, 1, 0) > 0 ? read_failure(u) : 0;
-}
-
-static int fill_pipe(struct upload *u, const unsigned char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(u->sink.pipe_fd, data, len);
-		int r = 0;
-
-		if (n >= 0) {
-			data += n;
-			len -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			r = wait_for_room(u);
-		} else if (errno == EPIPE || errno == ECONNRESET) {
-			r = read_failure(u);
-		} else if (errno != EINTR) {
-			r = -errno;
-		}
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int flush(struct upload *u)
-{
-	size_t n = u->sink.n;
-
-	u->sink.n = 0;
-	return fill_pipe(u, u->sink.data, n);
+	/* Sending two gigabytes to somebody who has refused already would be a waste. */
+	if (poll(&p, 1, 0) > 0)
+		return read_failure(u);
+	s->n = 0;
+	r = wire_send2(p.fd, WIRE_DATA, s->data, before, data, len);
+	if (r == -EPIPE)
+		return read_failure(u);
+	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
 int sink_write(struct upload *u, const void *data, size_t len)
 {
 	struct sink *s = &u->sink;
-	int r;
+	const unsigned char *from = data;
+	/* Copying a large piece costs more than sending it, so only a small rest of one is kept. */
+	size_t keep = len >= LARGE_PIECE ? SMALL_REST : sizeof(s->data) - 1;
 
 	s->bytes += len;
-	if (len > sizeof(s->data) - s->n) {
-		r = flush(u);
+	while (s->n + len > keep) {
+		size_t n = MIN(len, sizeof(s->data) - s->n);
+		int r = send_frame(u, from, n);
+
 		if (r < 0)
 			return r;
+		from += n;
+		len -= n;
 	}
-	if (len > sizeof(s->data))
-		return fill_pipe(u, data, len);
-	memcpy(s->data + s->n, data, len);
+	memcpy(s->data + s->n, from, len);
 	s->n += len;
 	return 0;
 }
@@ -178,12 +160,10 @@ int sink_finish(struct upload *u)
 {
 	struct sink *s = &u->sink;
 	struct envd_entry entry;
-	int r = flush(u);
+	int r = s->n ? send_frame(u, NULL, 0) : 0;
 
-	if (r < 0)
-		return r;
-	fd_closep(&s->pipe_fd);
-	r = talk_send(s->talk, WIRE_FILE_END, NULL, 0);
+	if (r == 0)
+		r = talk_send(s->talk, WIRE_FILE_END, NULL, 0);
 	if (r < 0)
 		return r;
 	r = wait_for_answer(s);
@@ -203,7 +183,6 @@ int sink_finish(struct upload *u)
 
 void sink_drop(struct upload *u)
 {
-	fd_closep(&u->sink.pipe_fd);
 	talk_freep(&u->sink.talk);
 	free(u->sink.path);
 	u->sink.path = NULL;
@@ -213,7 +192,6 @@ void sink_undo(struct upload *u)
 {
 	struct talk *t = u->sink.talk;
 
-	fd_closep(&u->sink.pipe_fd);
 	if (t && t->op.sock >= 0) {
 		(void)shutdown(t->op.sock, SHUT_WR);
 		t->until_us = clock_boot_us() + UNDO_US;

@@ -5,10 +5,8 @@
 #include "server/exchange.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 
 #define ENV_MAX 131072 /* NAME=VALUE: checked against smaller bounds where it came in */
-#define PIPE_SIZE (1 << 20)
 
 struct talk *talk_new(struct request *r)
 {
@@ -88,27 +86,6 @@ int talk_env(struct talk *t, const char *name, const char *value)
 		r = talk_string(t, WIRE_ENV, (const char *)text.data, text.len);
 	buf_done(&text);
 	return r;
-}
-
-int talk_go_pipe(struct talk *t, enum talk_pipe ours)
-{
-	enum talk_pipe theirs = ours == TALK_READS ? TALK_WRITES : TALK_READS;
-	int fds[2], r;
-
-	if ((ours == TALK_READS ? pipe2(fds, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC,0,fds)) < 0)
-		return -errno;
-	/* As large as the kernel lets us: fewer changes between the two processes. */
-	(void)fcntl(fds[ours], F_SETPIPE_SZ, PIPE_SIZE);
-	(void)setsockopt(fds[ours], SOL_SOCKET, SO_SNDBUF, &(int){ PIPE_SIZE }, sizeof(int));
-	r = fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-	if (r == 0)
-		r = wire_send_fds(t->op.sock, WIRE_GO, NULL, 0, &fds[theirs], 1);
-	fd_close(fds[theirs]);
-	if (r < 0) {
-		fd_close(fds[ours]);
-		return r == -EAGAIN ? -ETIMEDOUT : r == -EPIPE ? -ENOTCONN : r;
-	}
-	return fds[ours];
 }
 
 int talk_no_wait(struct talk *t)

@@ -119,7 +119,6 @@ int envd_upload_begin(struct request *r)
 	r->state = u;
 	u->request = r;
 	u->attrs.max = ENVD_ATTRS_MAX;
-	u->sink.pipe_fd = -EBADF;
 	u->written = json_array();
 	u->targets = json_object();
 	n = u->written && u->targets ? read_request(u) : -ENOMEM;

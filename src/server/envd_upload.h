@@ -12,16 +12,14 @@
 
 #include <zlib.h>
 
-#define SINK_SMALL (UINT64_C(16) << 10)
-
 /* One file. What happened to it is in the upload. */
 struct sink {
 	struct talk *talk; /* NULL: none is being written */
-	int pipe_fd;       /* its bytes go into this, and the box reads them there */
 	char *path;        /* where to, as the client says it */
 	uint64_t bytes;
-	size_t n;                       /* of: */
-	unsigned char data[SINK_SMALL]; /* small pieces, collected: each write is a system call */
+	size_t n; /* of: */
+	unsigned char
+		data[WIRE_DATA_MAX]; /* small pieces are collected, a frame is a system call */
 };
 
 struct upload {

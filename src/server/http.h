@@ -109,8 +109,6 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 int stream_wait(struct request *r, int fd, int timeout_ms);
 /* The same for either of two. */
 _must_check_ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms);
-/* The same until fd can be written, or other_fd be read. */
-_must_check_ int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms);
 /* The same until fd can be read or written. */
 _must_check_ int stream_wait_both_ways(struct request *r, int fd, int timeout_ms);
 

@@ -237,11 +237,6 @@ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 	return wait_for(r, fd, POLLIN, other_fd, timeout_ms);
 }
 
-int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms)
-{
-	return wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
-}
-
 int stream_wait(struct request *r, int fd, int timeout_ms)
 {
 	return wait_for(r, fd, POLLIN, -EBADF, timeout_ms);

@@ -2,8 +2,6 @@
 /* Reading, writing, joining. */
 #include "cases.h"
 
-#include <poll.h>
-
 static struct seen_entry e;
 static struct wire_frame f;
 static char text[1 << 20];
@@ -176,17 +174,6 @@ static void write_through_links(void **state)
 	assert_int_equal(do_write("ring1", "x"), ELOOP);
 }
 
-static void wait_for_names(int n)
-{
-	char script[128];
-
-	(void)snprintf(
-		script, sizeof(script),
-		"for i in $(seq 1000); do test $(ls -A | wc -l) = %d && exit; sleep 0.02; done; exit 1",
-		n);
-	drive->sh(script);
-}
-
 /* FI-18 */
 static void write_aborted(void **state)
 {
@@ -196,11 +183,13 @@ static void write_aborted(void **state)
 	drive->sh("echo old >f");
 	sock = begin(WIRE_FS_WRITE, 0, 0, "f", NULL);
 	assert_int_equal(wire_send(sock, WIRE_DATA, "half", 4), 0);
-	wait_for_names(2);
+	drive->sh(
+		"for i in $(seq 1000); do test $(ls -A | wc -l) = 2 && exit; sleep 0.02; done; exit 1");
 	assert_int_equal(do_list(drive->home, 1, text, sizeof(text)), 0);
 	assert_string_equal(text, "f\n"); /* not what is not there yet */
 	fd_close(sock);
-	wait_for_names(1);
+	drive->sh(
+		"for i in $(seq 1000); do test $(ls -A | wc -l) = 1 && exit; sleep 0.02; done; exit 1");
 	assert_int_equal(do_read("f", text, sizeof(text)), 0);
 	assert_string_equal(text, "old\n");
 
@@ -215,7 +204,8 @@ static void write_aborted(void **state)
 	assert_int_equal(wire_send(sock, WIRE_DATA, "half", 4), 0);
 	assert_int_equal(wire_send(sock, WIRE_GO, NULL, 0), 0);
 	want_failed(sock, WIRE_STEP_FILE, EPROTO);
-	wait_for_names(1);
+	drive->sh(
+		"for i in $(seq 1000); do test $(ls -A | wc -l) = 1 && exit; sleep 0.02; done; exit 1");
 }
 
 /* The reason comes behind everything that was sent, however much that is. */
@@ -228,75 +218,6 @@ static void write_refused_late(void **state)
 		assert_int_equal(wire_send(sock, WIRE_DATA, text, 60000), 0);
 	assert_int_equal(wire_send(sock, WIRE_FILE_END, NULL, 0), 0);
 	want_failed(sock, WIRE_STEP_FILE, EISDIR);
-}
-
-/* Through a pipe: whole once it has ended and FILE_END came, and however it is cut into pieces. */
-static void write_piped(void **state)
-{
-	static const size_t sizes[] = { 0, 1, 4096, 1 << 18, (1 << 18) + 1, sizeof(text) - 1 };
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		static char back[sizeof(text)];
-		int pipe_fd, sock = begin_piped("f", &pipe_fd);
-
-		for (size_t n = 0; n < sizes[i]; n++)
-			text[n] = (char)('a' + (n * 7 + n / 4096) % 26);
-		text[sizes[i]] = '\0';
-		for (size_t at = 0, n; at < sizes[i]; at += n) {
-			n = MIN(sizes[i] - at, (size_t)30011);
-			assert_int_equal(write(pipe_fd, text + at, n), n);
-		}
-		fd_close(pipe_fd);
-		want_silence(sock); /* the end of the pipe alone is not the end of the file */
-		assert_int_equal(wire_send(sock, WIRE_FILE_END, NULL, 0), 0);
-		want_entry(sock, &e);
-		assert_int_equal(e.head.size, sizes[i]);
-		want_done(sock);
-		assert_int_equal(do_read("f", back, sizeof(back)), 0);
-		assert_string_equal(back, text);
-	}
-}
-
-/* FI-18: who hangs up, with the pipe closed before or still open, leaves nothing behind. */
-static void write_piped_aborted(void **state)
-{
-	(void)state;
-	drive->sh("echo old >f");
-	for (int closed = 0; closed < 2; closed++) {
-		int pipe_fd, sock = begin_piped("f", &pipe_fd);
-
-		assert_int_equal(write(pipe_fd, "half", 4), 4);
-		wait_for_names(2);
-		if (closed)
-			fd_close(pipe_fd);
-		fd_close(sock);
-		wait_for_names(1);
-		if (!closed)
-			fd_close(pipe_fd);
-	}
-	assert_int_equal(do_read("f", text, sizeof(text)), 0);
-	assert_string_equal(text, "old\n");
-}
-
-/* What failed closes the pipe, so that its writer notices; the reason is there by then. */
-static void write_piped_refused(void **state)
-{
-	struct pollfd p = { .events = 0 };
-	int sock;
-
-	(void)state;
-	sock = begin_piped("/", &p.fd);
-	assert_int_equal(poll(&p, 1, 10000), 1);
-	assert_true(p.revents & POLLERR);
-	want_failed(sock, WIRE_STEP_FILE, EISDIR);
-	fd_close(p.fd);
-	/* A frame that does not belong there is as bad. */
-	sock = begin_piped("g", &p.fd);
-	fd_close(p.fd);
-	assert_int_equal(wire_send(sock, WIRE_DATA, "x", 1), 0);
-	want_failed(sock, WIRE_STEP_FILE, EPROTO);
-	wait_for_names(0);
 }
 
 static int write_with_attrs(const char *path, const char *const *attrs)
@@ -391,10 +312,8 @@ static void join_files(void **state)
 #define CASE(name) cmocka_unit_test_setup(name, case_setup)
 
 const struct CMUnitTest cases_bytes[] = {
-	CASE(read_files),          CASE(read_ranges),         CASE(read_pseudo),
-	CASE(read_shrinking),      CASE(write_files),         CASE(write_through_links),
-	CASE(write_aborted),       CASE(write_refused_late),  CASE(write_piped),
-	CASE(write_piped_aborted), CASE(write_piped_refused), CASE(attributes),
-	CASE(join_files),
+	CASE(read_files),  CASE(read_ranges),         CASE(read_pseudo),   CASE(read_shrinking),
+	CASE(write_files), CASE(write_through_links), CASE(write_aborted), CASE(write_refused_late),
+	CASE(attributes),  CASE(join_files),
 };
 const size_t n_cases_bytes = ARRAY_SIZE(cases_bytes);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drive.h"
 
-#include <fcntl.h>
 #include <poll.h>
 
 #define SILENCE_MS 250
@@ -50,20 +49,6 @@ int begin(uint32_t op, uint32_t flags, uint32_t depth, const char *path, ...)
 		n++;
 	va_end(ap);
 	return begin_request(&request, NULL, paths);
-}
-
-int begin_piped(const char *path, int *ret_pipe)
-{
-	const struct wire_fs request = { .op = WIRE_FS_WRITE };
-	int sock = drive->open(&request), fds[2];
-
-	assert_true(sock >= 0);
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_int_equal(wire_send(sock, WIRE_PATH, path, strlen(path)), 0);
-	assert_int_equal(wire_send_fds(sock, WIRE_GO, NULL, 0, &fds[0], 1), 0);
-	fd_close(fds[0]);
-	*ret_pipe = fds[1];
-	return sock;
 }
 
 bool next_frame(int sock, struct wire_frame *ret)

@@ -36,8 +36,6 @@ struct seen_entry {
 int begin(uint32_t op, uint32_t flags, uint32_t depth, const char *path, ...)
 	__attribute__((sentinel));
 int begin_request(const struct wire_fs *request, const char *user, const char *const *paths);
-/* A WRITE whose bytes go through a pipe: its end to write to. */
-int begin_piped(const char *path, int *ret_pipe);
 
 /* What comes next must be this. */
 void want_entry(int sock, struct seen_entry *ret);
