@@ -661,21 +661,32 @@ static uint64_t throttled(const int *fds)
 }
 
 /* As the command's limit, and as the box's cap, where v1 has another layout. */
+static bool quota_held(bool as_cap)
+{
+	const struct cgroup_limits l = { .cpu_milli = 200 };
+	struct cgroup_box b = box_make("quota", as_cap ? &l : &none);
+	struct cgroup_exec e = exec_make(&b, as_cap ? &none : &l);
+	struct cgroup_usage u;
+	bool held;
+
+	assert_int_equal(child_wait(spawn(&b, &e, burn_wall, -1)), 0);
+	assert_int_equal(cgroup_exec_sample(&b, &e, &u), 0);
+	held = u.cpu_us >= 1 && u.cpu_us <= 300000 && throttled(as_cap ? b.fd : e.fd) >= 1;
+	box_end(&b, &e);
+	return held;
+}
+
+/* A machine that is stopped meanwhile, as a guest is that waits for a CPU, takes that time for the command's. Without the
+ * quota the command uses 500 ms every time. */
 static void test_cpu_quota(void **state)
 {
-	struct cgroup_limits l = { .cpu_milli = 200 };
-
 	(void)state;
 	for (int as_cap = 0; as_cap < 2; as_cap++) {
-		struct cgroup_box b = box_make("quota", as_cap ? &l : &none);
-		struct cgroup_exec e = exec_make(&b, as_cap ? &none : &l);
-		struct cgroup_usage u;
+		bool held = false;
 
-		assert_int_equal(child_wait(spawn(&b, &e, burn_wall, -1)), 0);
-		assert_int_equal(cgroup_exec_sample(&b, &e, &u), 0);
-		assert_in_range(u.cpu_us, 1, 300000);
-		assert_true(throttled(as_cap ? b.fd : e.fd) >= 1);
-		box_end(&b, &e);
+		for (int attempt = 0; attempt < 10 && !held; attempt++)
+			held = quota_held(as_cap);
+		assert_true(held);
 	}
 }
 
