@@ -96,15 +96,16 @@ static void template_layer(void **state)
 static void remove_swapped(void **state)
 {
 	(void)state;
-	drive->sh("mkdir keep && touch keep/f && (python3 -c 'import ctypes, os, time\n"
-		  "libc = ctypes.CDLL(None)\n"
-		  "end = time.time() + 3\n"
-		  "while time.time() < end:\n"
-		  " try:\n"
-		  "  os.makedirs(\"t/a/x\"); os.symlink(\"../keep\", \"t/l\")\n"
-		  " except OSError: pass\n"
-		  " while time.time() < end and libc.renameat2(-100, b\"t/a\", -100, b\"t/l\", 2) == 0: pass\n"
-		  "open(\"over\", \"w\").close()' >/dev/null 2>&1 &)");
+	drive->sh(
+		"mkdir keep && touch keep/f && (python3 -c 'import ctypes, os, time\n"
+		"libc = ctypes.CDLL(None)\n"
+		"end = time.time() + 3\n"
+		"while time.time() < end:\n"
+		" try:\n"
+		"  os.makedirs(\"t/a/x\"); os.symlink(\"../keep\", \"t/l\")\n"
+		" except OSError: pass\n"
+		" while time.time() < end and libc.renameat2(-100, b\"t/a\", -100, b\"t/l\", 2) == 0: pass\n"
+		"open(\"over\", \"w\").close()' >/dev/null 2>&1 &)");
 	for (int i = 0; i < 1500; i++)
 		(void)as_root_do(WIRE_FS_REMOVE, at_home("t"), NULL);
 	assert_int_equal(do_stat("keep/f", &e), 0);
