@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define APPLY_MS 10000 /* time for egress to come back, should it just have died */
-#define LAST_WORDS_MS 200
+#define LAST_WORDS_MS 1000
 
 /* --- the table --------------------------------------------------------------------------------------------- */
 
@@ -227,7 +227,11 @@ json_t *outlet_result(struct outlet *o)
 	int r = 0;
 
 	pthread_mutex_lock(&o->all->lock);
-	while (has_open(&o->log) && r == 0)
+	/* Egress speaks of one thing after the other: with its answer to this, all that it said before is here. */
+	o->settled = false;
+	outlet_set_stale(o);
+	wake(o->all);
+	while ((!o->settled || has_open(&o->log)) && r == 0)
 		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
 	all = run_network_json(&o->log, o->catches);
 	pthread_mutex_unlock(&o->all->lock);
