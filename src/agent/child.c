@@ -39,19 +39,6 @@ int agent_set_oom_score(int score)
 	return payload_set_oom_score(score);
 }
 
-static int set_limits(const struct wire_exec *q)
-{
-	const struct payload_limits limits = {
-		.fsize_max = q->fsize_max,
-		.data_max = q->data_max,
-		.nproc_max = q->nproc_max,
-		.cpu_max_s = q->cpu_max_s,
-		.nofile_max = q->nofile_max,
-	};
-
-	return payload_set_limits(&limits);
-}
-
 /* Where an interpreter looks for its pipes. Nothing of ours is there: in the agent, whose numbers these are,
  * control socket and signals are. */
 static int set_kernel_fds(const struct agent_child *c)
@@ -120,7 +107,7 @@ void agent_child_exec(const struct agent_child *c, struct request *q)
 	if (r < 0)
 		fail(c, WIRE_STEP_REQUEST, r);
 	give_stdio(c, &user);
-	r = set_limits(&c->request);
+	r = request_set_limits(&c->request);
 	if (r < 0)
 		fail(c, WIRE_STEP_RLIMIT, r);
 	r = agent_become_payload(&user);

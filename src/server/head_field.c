@@ -15,7 +15,7 @@ static const char *const single_names[_HEAD_SINGLE_MAX] = {
 	[HEAD_SANDBOX_PORT] = "E2b-Sandbox-Port",
 };
 
-static bool is_token(const char *name, size_t len)
+bool head_is_token(const char *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (name[i] <= ' ' || (unsigned char)name[i] >= 0x7f ||
@@ -37,7 +37,7 @@ void head_field_look(struct head_fields *f, const char *name, size_t name_len, c
 {
 	f->n++;
 	f->bytes += name_len + value_len + sizeof(": \r\n") - 1;
-	if (!is_token(name, name_len))
+	if (!head_is_token(name, name_len))
 		f->broken = "a header's name has a character that must not be in one";
 	if (!value || !is_value(value, value_len))
 		f->broken = "a header's value has a control character";

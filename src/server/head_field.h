@@ -28,6 +28,8 @@ struct head_fields {
 	const char *broken; /* what is wrong with one of them */
 };
 
+/* Could it be the name of one? */
+bool head_is_token(const char *name, size_t len);
 /* Looks at the next one, whose name has a NUL behind it. value is NULL where there was none. */
 void head_field_look(struct head_fields *f, const char *name, size_t name_len, const char *value,
 		     size_t value_len);

@@ -2,6 +2,7 @@
 #include "server/port_answer.h"
 
 #include "base/parse.h"
+#include "server/head_field.h"
 
 #include <strings.h>
 
@@ -36,15 +37,6 @@ bool port_is_lines(const char *head, size_t len)
 	return true;
 }
 
-static bool is_token(const char *name, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (name[i] <= ' ' || (unsigned char)name[i] >= 0x7f ||
-		    strchr("()<>@,;:\\\"/[]?={}", name[i]))
-			return false;
-	return len > 0;
-}
-
 /* --- the head ------------------------------------------------------------------------------------------ */
 
 /* While the library reads a head. */
@@ -59,7 +51,7 @@ static int on_name(http_parser *p, const char *text, size_t len)
 	struct reading *reading = p->data;
 	struct port_answer *a = reading->answer;
 
-	if (a->n_fields >= PORT_FIELDS_MAX || !is_token(text, len))
+	if (a->n_fields >= PORT_FIELDS_MAX || !head_is_token(text, len))
 		return -1;
 	a->field[a->n_fields++] =
 		(struct port_field){ .name = (char *)(uintptr_t)text, .name_len = len };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/request.h"
 
+#include "sys/payload.h"
+
 /* A text of its own from bytes without a NUL. */
 static int add_string(struct request *q, char **list, size_t *n, size_t max, const void *data,
 		      size_t len)
@@ -97,4 +99,17 @@ int request_read(int sock, struct request *q)
 		if (r < 0)
 			return r;
 	}
+}
+
+int request_set_limits(const struct wire_exec *q)
+{
+	const struct payload_limits limits = {
+		.fsize_max = q->fsize_max,
+		.data_max = q->data_max,
+		.nproc_max = q->nproc_max,
+		.cpu_max_s = q->cpu_max_s,
+		.nofile_max = q->nofile_max,
+	};
+
+	return payload_set_limits(&limits);
 }

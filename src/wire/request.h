@@ -23,3 +23,6 @@ struct request {
 
 /* Reads up to GO. */
 _must_check_ int request_read(int sock, struct request *ret);
+
+/* The limits that come with the order to run it, for this process. */
+_must_check_ int request_set_limits(const struct wire_exec *q);

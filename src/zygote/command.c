@@ -66,20 +66,6 @@ static int take_stdio(const int fds[_WIRE_RUNNER_MAX])
 	return 0;
 }
 
-/* They were set by whoever sent us here; lower ones count too. */
-static int take_limits(const struct wire_exec *q)
-{
-	const struct payload_limits limits = {
-		.fsize_max = q->fsize_max,
-		.data_max = q->data_max,
-		.nproc_max = q->nproc_max,
-		.cpu_max_s = q->cpu_max_s,
-		.nofile_max = q->nofile_max,
-	};
-
-	return payload_set_limits(&limits);
-}
-
 void command_take(void)
 {
 	int fds[_WIRE_RUNNER_MAX], r;
@@ -94,7 +80,8 @@ void command_take(void)
 		give_up(WIRE_STEP_REQUEST, r);
 	if (q.uid != BOX_USER || q.gid != BOX_USER || request.user[0])
 		give_up(WIRE_STEP_USER, -EPERM); /* we have become that one, for good */
-	r = take_limits(&q);
+	/* They were set by whoever sent us here; lower ones count too. */
+	r = request_set_limits(&q);
 	if (r < 0)
 		give_up(WIRE_STEP_RLIMIT, r);
 	if (chdir(request.cwd[0] ? request.cwd : "/") < 0)
