@@ -1194,7 +1194,7 @@ def test_net_port_taken():
     s.hello()
     control = s.create("a").fd
     listen = "import socket,time; s=socket.create_server((%r,3128)); print('up',flush=True); time.sleep(1000)"
-    code = f"nohup python3 -c \"{listen % '0.0.0.0'}\" >/tmp/o 2>&1 & until grep -q up /tmp/o; do sleep 0.01; done; echo $!"
+    code = f"nohup python3 -c \"{listen % '0.0.0.0'}\" >/tmp/o 2>&1 & until grep -qx up /tmp/o; do sleep 0.01; done; echo $!"
     pid = sh(control, code.replace("\"('", "\"('"))[1].strip()
     r = s.net("a")
     assert r.err == errno.EADDRINUSE and "3128" in r.msg, (r.err, r.msg)
