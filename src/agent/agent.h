@@ -7,10 +7,8 @@
 #include <sys/types.h>
 
 #define AGENT_CONTROL_FD 3
-#define AGENT_PIDS_FD                                                                              \
-	4 /* a /proc with every process, which nobody else has; where the kernel cannot make one, */
-extern int agent_pids_fd; /* this is the one that all see */
-#define AGENT_JOIN_MAX 7  /* cgroups a command joins */
+#define AGENT_PIDS_FD 4  /* a /proc with every process, which nobody else has, or nothing */
+#define AGENT_JOIN_MAX 7 /* cgroups a command joins */
 
 /* The cgroups that commands join which bring none of their own (WIRE_LEAF), and what they all may use:
  * a command started by sudo gets the limits of the last one that the host asked for. */
@@ -66,6 +64,9 @@ _must_check_ int agent_keep_kill(void);
 /* fds.c: closes everything but 0 to 2 and these; negative ones are passed over. A child that keeps a copy
  * of another command's pipe keeps that command from seeing its end. */
 void agent_keep_fds(const int *fds, size_t n);
+
+/* main.c: the /proc to look for processes in. Where a kernel cannot make one for us, the one that all see. */
+int agent_pids(void);
 
 /* child.c: what every process of the box does that is not the agent itself. */
 _must_check_ int agent_join_cgroups(const int *fds, size_t n);

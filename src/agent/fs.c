@@ -3,7 +3,7 @@
  * The life of a file operation: read what is asked, become the user, do it, say how it went.
  *
  * Runs as     a child of the agent; from the first touch of a file on, the user that was named.
- * Holds       the operation's socket.
+ * Holds       the operation's socket; while a file moves, one end of a pipe whose other end the host has.
  * Reads       frames from the host, whose texts are a client's; the box's files, which are hostile.
  * Must never  touch a file before it has become the user (but /etc/passwd, to find out who that is),
  *             or wait for anything in the box: pipes, devices, locks.
@@ -74,7 +74,10 @@ static void drain(int sock, const struct wire_fs *request, enum wire_step step)
 	bool go = step != WIRE_STEP_REQUEST, file = request->op == WIRE_FS_WRITE;
 
 	while (file || !go) {
-		if (wire_recv(sock, &f, WIRE_ON_TO_OP) <= 0)
+		_cleanup_(fd_closep) int fd = -EBADF;
+		size_t n_fds = 1;
+
+		if (wire_recv_fds(sock, &f, WIRE_ON_TO_OP, &fd, &n_fds) <= 0)
 			return;
 		go |= f.head.type == WIRE_GO;
 		file &= f.head.type != WIRE_FILE_END;

@@ -20,7 +20,9 @@
  *                 means that the promised bytes will not come: the file was cut short (ENODATA) or
  *                 cannot be read on.
  *   WRITE         After GO: DATA…, FILE_END; then ENTRY, DONE. FAILED may come at any time; what is
- *                 sent after that is dropped, up to FILE_END.
+ *                 sent after that is dropped, up to FILE_END. PIPE may stand in the place of DATA: so
+ *                 many bytes are read from the pipe that came with it before the next frame is. A pipe
+ *                 that ends sooner is a hang-up. FAILED closes it, which is how its writer notices.
  *   WATCH         DONE once watching, then CHANGEs, each with has_entry followed by its ENTRY.
  *
  * FAILED says which step, and an errno of Linux:

@@ -4,23 +4,66 @@
 
 #include <fcntl.h>
 
-static int receive(struct fs *fs, struct fs_upload *u)
+/* What is taken from a pipe at once: the host's end of it holds several times as much. */
+#define PIPE_PIECE (UINT64_C(256) << 10)
+
+/* Exactly so many bytes. The pipe is the host's: it ends when the host gives up. */
+static int receive_pipe(struct fs_upload *u, int pipe_fd, uint64_t left)
 {
-	static struct wire_frame f;
+	static unsigned char piece[PIPE_PIECE];
 
-	for (;;) {
-		int r = wire_recv(fs->sock, &f, WIRE_ON_TO_OP);
+	while (left) {
+		ssize_t n = read(pipe_fd, piece, MIN(left, sizeof(piece)));
+		int r;
 
-		if (r <= 0)
-			return r < 0 ? r : -ECANCELED;
-		if (f.head.type == WIRE_FILE_END)
-			return 0;
-		if (f.head.type != WIRE_DATA)
-			return -EPROTO;
-		r = fs_upload_add(u, f.data, wire_len(&f));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ECANCELED;
+		left -= (uint64_t)n;
+		r = fs_upload_add(u, piece, (size_t)n);
 		if (r < 0)
 			return r;
 	}
+	return 0;
+}
+
+/* One frame, and what it brings: 1 when the file goes on, 0 at its end. Only PIPE has a descriptor. */
+static int receive_some(struct fs *fs, struct fs_upload *u)
+{
+	static struct wire_frame f;
+	_cleanup_(fd_closep) int pipe_fd = -EBADF;
+	size_t n_fds = 1;
+	int r = wire_recv_fds(fs->sock, &f, WIRE_ON_TO_OP, &pipe_fd, &n_fds);
+
+	if (r <= 0)
+		return r < 0 ? r : -ECANCELED;
+	if (n_fds != (f.head.type == WIRE_PIPE))
+		return -EPROTO;
+	switch (f.head.type) {
+	case WIRE_FILE_END:
+		return 0;
+	case WIRE_DATA:
+		r = fs_upload_add(u, f.data, wire_len(&f));
+		break;
+	case WIRE_PIPE:
+		r = receive_pipe(u, pipe_fd,
+				 ((const struct wire_pipe *)(const void *)f.data)->bytes);
+		break;
+	default:
+		r = -EPROTO;
+	}
+	return r < 0 ? r : 1;
+}
+
+static int receive(struct fs *fs, struct fs_upload *u)
+{
+	int r;
+
+	do {
+		r = receive_some(fs, u);
+	} while (r > 0);
+	return r;
 }
 
 int fs_write(struct fs *fs)

@@ -13,6 +13,8 @@
 #define PAUSE_US 3000000 /* a step of the clock that is larger was a pause of the box */
 
 static struct kernel table[KERNEL_SLOTS];
+static size_t
+	n_table; /* every slot that is in use lies below: the others are never touched, so they are not there */
 static uint64_t n_made;
 
 /*
@@ -45,9 +47,14 @@ struct kernel *kernel_at(size_t i)
 	return &table[i];
 }
 
+size_t kernels_count(void)
+{
+	return n_table;
+}
+
 struct kernel *kernel_find(const char *name)
 {
-	for (size_t i = 0; i < KERNEL_SLOTS; i++)
+	for (size_t i = 0; i < n_table; i++)
 		if (table[i].state != KERNEL_FREE && table[i].state != KERNEL_ENDED &&
 		    strcmp(table[i].context.name, name) == 0)
 			return &table[i];
@@ -58,7 +65,7 @@ static size_t count_living(void)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < KERNEL_SLOTS; i++)
+	for (size_t i = 0; i < n_table; i++)
 		n += table[i].state != KERNEL_FREE && table[i].state != KERNEL_ENDED;
 	return n;
 }
@@ -94,6 +101,7 @@ int kernel_new(const struct wire_context *context, struct kernel **ret)
 	};
 	for (size_t i = 0; i < KERNEL_KILLERS_MAX; i++)
 		k->killers[i] = -EBADF;
+	n_table = MAX(n_table, (size_t)(k - table) + 1);
 	*ret = k;
 	return 0;
 }
@@ -110,6 +118,8 @@ void kernel_free(struct kernel *k)
 	kernel_request_free(k);
 	freep(&k->cwd);
 	k->state = KERNEL_FREE;
+	while (n_table && table[n_table - 1].state == KERNEL_FREE)
+		n_table--;
 }
 
 /* These sockets are new, or have got one small packet at most: a send that fails means that nobody is there. */
@@ -152,7 +162,7 @@ void kernel_ready(struct kernel *k, uint64_t pid)
 
 void kernels_reaped(pid_t pid, int status, const struct rusage *used)
 {
-	for (size_t i = 0; i < KERNEL_SLOTS; i++) {
+	for (size_t i = 0; i < n_table; i++) {
 		struct kernel *k = &table[i];
 
 		if (k->state == KERNEL_FREE || !k->child || !k->alive || k->pid != pid)
@@ -201,7 +211,7 @@ static void kernel_finish(struct kernel *k)
 
 void kernels_finish(void)
 {
-	for (size_t i = 0; i < KERNEL_SLOTS; i++)
+	for (size_t i = 0; i < n_table; i++)
 		if (table[i].state != KERNEL_FREE)
 			kernel_finish(&table[i]);
 }
@@ -214,7 +224,7 @@ static void requests_ready(void *object, short events)
 
 void kernels_watch(void)
 {
-	for (size_t i = 0; i < KERNEL_SLOTS; i++) {
+	for (size_t i = 0; i < n_table; i++) {
 		struct kernel *k = &table[i];
 
 		if (k->state == KERNEL_FREE)

@@ -163,7 +163,8 @@ struct kernel {
 uint64_t kernel_now_us(void);
 void kernel_wake_at(uint64_t when_us); /* the loop, at the latest; 0: never */
 
-struct kernel *kernel_at(size_t i); /* 0 to KERNEL_SLOTS - 1 */
+struct kernel *kernel_at(size_t i); /* 0 to kernels_count() - 1 */
+size_t kernels_count(void);
 struct kernel *kernel_find(const char *name);
 _must_check_ int kernel_new(const struct wire_context *context, struct kernel **ret);
 void kernel_free(struct kernel *k);

@@ -56,7 +56,7 @@ static const struct kernel *next_after(uint64_t order)
 {
 	const struct kernel *next = NULL;
 
-	for (size_t i = 0; i < KERNEL_SLOTS; i++) {
+	for (size_t i = 0; i < kernels_count(); i++) {
 		const struct kernel *k = kernel_at(i);
 
 		if (k->state != KERNEL_FREE && k->state != KERNEL_ENDED && k->context.name[0] &&

@@ -21,7 +21,7 @@ static int read_file(pid_t pid, const char *name, char *text, size_t size)
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "%d/%s", (int)pid, name);
-	fd = openat(agent_pids_fd, path, O_RDONLY | O_CLOEXEC);
+	fd = openat(agent_pids(), path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, size - 1);
 	if (n < 0)
 		return -errno;

@@ -35,7 +35,7 @@ static void closedirp(DIR **dir)
 /* True when there was somebody. */
 static bool sweep_once(pid_t session)
 {
-	int fd = openat(agent_pids_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(agent_pids(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(closedirp) DIR *dir = fdopendir(fd);
 	const struct dirent *entry;
 	bool found = false;

@@ -162,7 +162,14 @@ static void control_ready(void *object, short events)
 }
 
 static int signal_fd = -EBADF;
-int agent_pids_fd = -EBADF;
+static int pids_fd = -EBADF;
+
+int agent_pids(void)
+{
+	if (pids_fd < 0)
+		pids_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return pids_fd;
+}
 
 /* What has ended is looked for in each round: the signal only has to wake us. */
 static void signal_ready(void *object, short events)
@@ -209,9 +216,8 @@ static int agent_main(void)
 
 	if (fcntl(AGENT_CONTROL_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return 1;
-	agent_pids_fd = fcntl(AGENT_PIDS_FD, F_SETFD, FD_CLOEXEC) == 0 ?
-				AGENT_PIDS_FD :
-				open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fcntl(AGENT_PIDS_FD, F_SETFD, FD_CLOEXEC) == 0)
+		pids_fd = AGENT_PIDS_FD;
 	/* PR-08, AG-12: nobody in the box may look into this process or take its descriptors. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return 1;

@@ -4,7 +4,6 @@
 #include "base/parse.h"
 #include "box/breakable.h"
 #include "box/devices.h"
-#include "box/hidden.h"
 #include "box/net.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -29,6 +28,11 @@ uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes)
 	 * stays within its limit; see docs/ARCHITECTURE.md, "Memory and disk".
 	 */
 	return memory_bytes + disk_bytes;
+}
+
+static bool shares_memory(const struct box_host *h, bool one_command)
+{
+	return one_command && cgroup_can_share(&h->cgroups);
 }
 
 struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgroup_limits *wanted)
@@ -117,43 +121,29 @@ static int send_go(struct box *b, const struct setup *s, int userns_fd, struct f
 	return r < 0 ? fail_set(fail, -r, "start", "the box died at once: %s", strerror(-r)) : 0;
 }
 
-static int send_rest(struct box *b, const struct setup *s, struct fail *fail)
+/* The agent is needed last, so it is made last. */
+static int send_rest(struct box_host *h, struct box *b, const struct setup *s, struct fail *fail)
 {
 	_cleanup_(fd_closep) int dev_fd = -EBADF;
-	struct setup_rest rest = { .n_join = (uint32_t)b->cgroup.n_join };
-	struct iovec part = { .iov_base = &rest };
-	int fds[SOCK_FDS_MAX];
-	int r = control_on("hidden-mounts") ? hidden_find(s->layer_path, s->n_trees, &rest.hidden) :
-					      0;
+	struct setup_rest rest = { .n_nodes = s->given_nodes ? 1 : 0,
+				   .n_join = (uint32_t)b->cgroup.n_join };
+	struct iovec part = { .iov_base = &rest, .iov_len = sizeof(rest) };
+	int fds[SOCK_FDS_MAX], r;
 
-	if (r < 0)
-		return fail_set(fail, -r, "layers", "too many mounts inside the template: %s",
-				strerror(-r));
-	memcpy(fds, b->cgroup.join_fd, rest.n_join * sizeof(int));
-	if (b->ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev")) {
+	if (s->given_nodes) {
 		dev_fd = devices_make(b->ids.uid_base, b->ids.gid_base);
 		if (dev_fd < 0)
 			return fail_set(fail, -dev_fd, "devices",
 					"cannot make the box's devices: %s", strerror(-dev_fd));
-		fds[rest.n_join + rest.n_devices++] = dev_fd;
+		fds[1] = dev_fd;
 	}
-	part.iov_len = offsetof(struct setup_rest, hidden.path) + rest.hidden.n * HIDDEN_PATH_MAX;
-	r = sock_send(b->setup_fd, &part, 1, fds, rest.n_join + rest.n_devices);
-	/* If the child is gone, its own report is the better reason. */
-	return r < 0 && r != -EPIPE ?
-		       fail_set(fail, -r, "start", "the box died: %s", strerror(-r)) :
-		       0;
-}
-
-static int send_agent(struct box_host *h, struct box *b, struct fail *fail)
-{
-	struct setup_agent agent = { .n_images = 1 };
-	struct iovec part = { .iov_base = &agent, .iov_len = sizeof(agent) };
-	int r = box_host_agent(h, fail);
-
+	r = box_host_agent(h, fail);
 	if (r < 0)
 		return r;
-	r = sock_send(b->setup_fd, &part, 1, &h->agent_fd, 1);
+	fds[0] = h->agent_fd;
+	memcpy(fds + 1 + rest.n_nodes, b->cgroup.join_fd, rest.n_join * sizeof(int));
+	r = sock_send(b->setup_fd, &part, 1, fds, 1 + rest.n_nodes + rest.n_join);
+	/* If the child is gone, its own report is the better reason. */
 	return r < 0 && r != -EPIPE ?
 		       fail_set(fail, -r, "start", "the box died: %s", strerror(-r)) :
 		       0;
@@ -187,8 +177,7 @@ static int guide_child(struct box_host *h, struct box *b, const struct setup *s,
 	if (r < 0)
 		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
 				strerror(-r));
-	r = send_rest(b, s, fail);
-	return r < 0 ? r : send_agent(h, b, fail);
+	return send_rest(h, b, s, fail);
 }
 
 int box_await(struct box *b, struct fail *fail)
@@ -305,11 +294,13 @@ static int try_create(struct box_host *h, struct setup *s, const struct cgroup_l
 		return r;
 	b->disk_bytes = s->disk_bytes;
 	s->single_id = b->ids.kind == IDS_SINGLE;
+	s->given_nodes = b->ids.kind == IDS_RANGE && control_on("own-devices") && control_on("dev");
 	(void)snprintf(name, sizeof(name), "box-%u", b->ids.number);
 	r = cgroup_box_create(&h->cgroups, name, cap, &b->cgroup);
 	if (r < 0)
 		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
 				strerror(-r));
+	b->cgroup.shared_memory = shares_memory(h, s->one_command);
 	return start_child(h, b, s, fail);
 }
 
@@ -317,8 +308,8 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 	       struct box *ret, struct fail *fail)
 {
 	const struct cgroup_limits wanted = {
-		.memory_bytes =
-			box_memory_cap(limits->memory_bytes, limits->disk_bytes) + AGENT_MEMORY,
+		.memory_bytes = box_memory_cap(limits->memory_bytes, limits->disk_bytes) +
+				(shares_memory(h, t->one_command) ? 0 : AGENT_MEMORY),
 		.pids = limits->pids + AGENT_PIDS,
 	};
 	const struct cgroup_limits cap = box_enforced(&h->cgroups, &wanted);
@@ -331,6 +322,7 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.files_max = limits->files,
 		.root = t->root_user,
 		.fixed = t->fixed && !t->root_user && t->n_layers == 0,
+		.one_command = t->one_command,
 		.visited = h->visitor != 0,
 		.own_net = h->busy && control_on("net"),
 	};

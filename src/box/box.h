@@ -39,6 +39,9 @@ struct box_template {
 	/* Only the ordinary user is ever in it, the template has nothing in his places (/home/user, /tmp, /var/tmp), and
 	 * no snapshot is taken: then nothing of the template need be writable. Not with root_user or layers. */
 	bool fixed;
+	/* For one command: no interpreter will be in it, so its agent needs no view of every process, and both
+	 * may be counted together (cgroup_can_share()). */
+	bool one_command;
 };
 
 struct box_limits {

@@ -13,26 +13,61 @@
 #define OOM_SCORE_PAYLOAD 800
 #define TASKS_PER_CPU 4
 
-int box_send_strings(int sock, enum wire_type type, const char *const *strings)
-{
-	for (size_t i = 0; strings && strings[i]; i++) {
-		int r = wire_send(sock, type, strings[i], strlen(strings[i]));
+/* Messages that are on their way together. */
+struct several {
+	int sock;
+	size_t len;
+	unsigned char data[WIRE_DATA_MAX];
+};
 
-		if (r < 0)
-			return r;
-	}
+static int several_send(struct several *s)
+{
+	int r = s->len ? wire_send(s->sock, WIRE_SEVERAL, s->data, s->len) : 0;
+
+	s->len = 0;
+	return r;
+}
+
+static int several_add(struct several *s, enum wire_type type, const char *text)
+{
+	const size_t len = strlen(text), size = sizeof(struct wire_head) + len;
+	const struct wire_head head = { .type = (uint16_t)type, .len = (uint32_t)size };
+	int r = size > sizeof(s->data) - s->len ? several_send(s) : 0;
+
+	if (r < 0)
+		return r;
+	if (size > sizeof(s->data)) /* it goes alone, or not at all */
+		return wire_send(s->sock, type, text, len);
+	memcpy(s->data + s->len, &head, sizeof(head));
+	memcpy(s->data + s->len + sizeof(head), text, len);
+	s->len += size;
 	return 0;
+}
+
+static int several_add_all(struct several *s, enum wire_type type, const char *const *strings)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && strings && strings[i]; i++)
+		r = several_add(s, type, strings[i]);
+	return r;
 }
 
 int box_send_command(int sock, const struct box_command *c)
 {
-	int r = wire_send(sock, WIRE_CWD, c->cwd, strlen(c->cwd));
+	static struct several s;
+	int r;
 
+	s.sock = sock;
+	s.len = 0;
+	r = several_add(&s, WIRE_CWD, c->cwd);
 	if (r == 0)
-		r = box_send_strings(sock, WIRE_ARG, c->argv);
+		r = several_add_all(&s, WIRE_ARG, c->argv);
 	if (r == 0)
-		r = box_send_strings(sock, WIRE_ENV, c->env);
-	return r < 0 ? r : wire_send(sock, WIRE_GO, NULL, 0);
+		r = several_add_all(&s, WIRE_ENV, c->env);
+	if (r == 0)
+		r = several_add(&s, WIRE_GO, "");
+	return r < 0 ? r : several_send(&s);
 }
 
 /* Without cgroups the per-process limits are all there is; with them they are a second lock. */

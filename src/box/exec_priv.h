@@ -11,7 +11,5 @@ struct wire_exec box_exec_request(const struct box *b, const struct box_command 
 /* AG-09: an agent that does not read must not hold us for ever. */
 _must_check_ int box_limit_waiting(int sock);
 
-_must_check_ int box_send_strings(int sock, enum wire_type type, const char *const *strings);
-
 /* Directory, arguments, environment, go. */
 _must_check_ int box_send_command(int sock, const struct box_command *c);

@@ -21,30 +21,23 @@ static int step_go(struct setup_state *s)
 
 static int step_rest(struct setup_state *s)
 {
+	const size_t n_nodes = s->setup->given_nodes ? 1 : 0;
+	struct setup_rest rest;
 	int fds[SOCK_FDS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
-	ssize_t n = sock_recv(s->sock, &s->rest, sizeof(s->rest), fds, &n_fds);
+	ssize_t n = sock_recv(s->sock, &rest, sizeof(rest), fds, &n_fds);
 
-	if (n <= 0)
+	if (n != (ssize_t)sizeof(rest))
 		return n < 0 ? (int)n : -ECANCELED;
-	if (s->rest.n_join + s->rest.n_devices != n_fds || s->rest.n_devices > 1 ||
-	    s->rest.n_join > ARRAY_SIZE(s->join_fd))
+	if (rest.n_nodes != n_nodes || rest.n_join > ARRAY_SIZE(s->join_fd) ||
+	    n_fds != 1 + n_nodes + rest.n_join)
 		return -EPROTO;
-	memcpy(s->join_fd, fds, s->rest.n_join * sizeof(int));
-	if (s->rest.n_devices)
-		s->dev_fd = fds[s->rest.n_join];
+	s->agent_fd = fds[0];
+	if (n_nodes)
+		s->dev_fd = fds[1];
+	s->n_join = rest.n_join;
+	memcpy(s->join_fd, fds + 1 + n_nodes, s->n_join * sizeof(int));
 	return 0;
-}
-
-static int step_agent(struct setup_state *s)
-{
-	struct setup_agent agent;
-	size_t n_fds = 1;
-	ssize_t n = sock_recv(s->sock, &agent, sizeof(agent), &s->agent_fd, &n_fds);
-
-	if (n != (ssize_t)sizeof(agent))
-		return n < 0 ? (int)n : -ECANCELED;
-	return agent.n_images == 1 && n_fds == 1 ? 0 : -EPROTO;
 }
 
 static int send_report(struct setup_state *s, int fd)
@@ -75,29 +68,30 @@ static int step_exec(struct setup_state *s)
 void setup_child(const struct setup *setup, int sock)
 {
 	static int (*const steps[_SETUP_STEP_MAX])(struct setup_state *) = {
+		[SETUP_FIND] = setup_do_find,
+		[SETUP_TIME] = setup_do_time,
+		[SETUP_PRIVATE] = setup_do_private,
 		[SETUP_GO] = step_go,
 		[SETUP_LAYERS] = setup_do_layers,
-		[SETUP_TIME] = setup_do_time,
 		[SETUP_BECOME] = setup_do_become,
-		[SETUP_PRIVATE] = setup_do_private,
 		[SETUP_SCRATCH] = setup_do_scratch,
 		[SETUP_UPPER] = setup_do_upper,
 		[SETUP_OVERLAY] = setup_do_overlay,
 		[SETUP_PROC] = setup_do_proc,
 		[SETUP_PROC_SYS] = setup_do_proc_sys,
 		[SETUP_MASKS] = setup_do_masks,
-		[SETUP_REST] = step_rest,
-		[SETUP_CGROUP] = setup_do_cgroup,
 		[SETUP_HIDDEN] = setup_do_hidden,
 		[SETUP_DEV] = setup_do_dev,
 		[SETUP_HOSTNAME] = setup_do_hostname,
 		[SETUP_PIVOT] = setup_do_pivot,
+		[SETUP_REST] = step_rest,
+		[SETUP_CGROUP] = setup_do_cgroup,
+		[SETUP_NODES] = setup_do_nodes,
 		[SETUP_CGROUP_NS] = setup_do_cgroup_ns,
 		[SETUP_NET] = setup_do_net,
 		[SETUP_NAMESPACES] = setup_do_namespaces,
 		[SETUP_CORE_SCHEDULING] = setup_do_core_scheduling,
 		[SETUP_KEYRING] = setup_do_keyring,
-		[SETUP_AGENT] = step_agent,
 		[SETUP_STDIO] = setup_do_stdio,
 		[SETUP_LANDLOCK] = setup_do_landlock,
 		[SETUP_CAPS] = setup_do_caps,
@@ -114,6 +108,8 @@ void setup_child(const struct setup *setup, int sock)
 		.proc_fd = -EBADF,
 		.pids_fd = -EBADF,
 		.dev_fd = -EBADF,
+		.pts_fd = -EBADF,
+		.shm_fd = -EBADF,
 		.agent_fd = -EBADF,
 	};
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "box/hidden.h"
+#include "base/util.h"
 #include "wire/isolation.h"
 
 #define SETUP_TREES_MAX 2 /* /, and /usr where the template borrows it */
@@ -32,8 +32,10 @@ struct setup {
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	int control_fd;
-	bool own_net; /* makes its network namespace itself */
-	int net_fd;   /* otherwise, where that comes from, or -EBADF: the host's */
+	bool one_command; /* no interpreter will be in it */
+	bool given_nodes; /* the parent makes the device nodes */
+	bool own_net;     /* makes its network namespace itself */
+	int net_fd;       /* otherwise, where that comes from, or -EBADF: the host's */
 };
 
 /* The word to go: the ids are mapped. With it come the layers, idmapped, where that can be done. */
@@ -42,18 +44,12 @@ struct setup_go {
 };
 
 /*
- * What the parent makes while the child is at work on its tree. With it come the cgroups to enter and,
- * as root, a file system with the device nodes. Sent up to the last hidden path.
+ * What the parent makes while the child is at work on its tree. With it come the agent's image, a file system
+ * with the device nodes where the parent makes them, and the cgroups to enter.
  */
 struct setup_rest {
+	uint32_t n_nodes; /* 0 or 1 */
 	uint32_t n_join;
-	uint32_t n_devices; /* 0 or 1 */
-	struct hidden hidden;
-};
-
-/* With this comes the agent's image. It is needed last, so it is made last. */
-struct setup_agent {
-	uint32_t n_images; /* 1 */
 };
 
 struct setup_report {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of building a box, shared between setup.c, setup_tree.c and setup_seal.c only. */
+/* The steps of building a box, shared between the files of setup*.c only. */
 #pragma once
 
+#include "box/hidden.h"
 #include "box/setup.h"
 
 struct setup_state {
@@ -14,25 +15,40 @@ struct setup_state {
 	int pids_fd; /* the agent's own view of it; negative: none */
 	int sys_user_fd;
 	int dev_fd;
+	int pts_fd; /* what goes into /dev, until it does */
+	int shm_fd;
 	int agent_fd;
 	int control_fd;
-	struct setup_rest rest;
+	struct hidden hidden;
+	size_t n_join;
 	int join_fd[8];
 	struct setup_report report;
 };
 
 /* setup_tree.c: the file system */
+int setup_do_find(struct setup_state *s);
 int setup_do_layers(struct setup_state *s);
 int setup_do_private(struct setup_state *s);
 int setup_do_scratch(struct setup_state *s);
 int setup_do_upper(struct setup_state *s);
 int setup_do_overlay(struct setup_state *s);
+int setup_do_pivot(struct setup_state *s);
+
+/* A second view of something that is mounted in this namespace, with further attributes; and attached. */
+_must_check_ int setup_clone(int dir_fd, const char *path, uint64_t attrs);
+_must_check_ int setup_clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd,
+				  const char *to);
+_must_check_ int setup_make_file(int dir_fd, const char *name, mode_t mode, const char *text);
+
+/* setup_proc.c */
 int setup_do_proc(struct setup_state *s);
 int setup_do_proc_sys(struct setup_state *s);
 int setup_do_masks(struct setup_state *s);
 int setup_do_hidden(struct setup_state *s);
+
+/* setup_dev.c */
 int setup_do_dev(struct setup_state *s);
-int setup_do_pivot(struct setup_state *s);
+int setup_do_nodes(struct setup_state *s);
 
 /* setup_seal.c: everything else */
 int setup_do_cgroup(struct setup_state *s);

@@ -31,7 +31,7 @@ int setup_do_net(struct setup_state *s)
 
 int setup_do_cgroup(struct setup_state *s)
 {
-	for (size_t i = 0; i < s->rest.n_join; i++)
+	for (size_t i = 0; i < s->n_join; i++)
 		if (write(s->join_fd[i], "0", 1) != 1)
 			return -errno;
 	return 0;

@@ -8,25 +8,24 @@
  *	/usr      a second overlay when the template borrows the host's /usr
  *	/home/user, /tmp, /var/tmp: of a fixed box, whose overlay cannot be written to
  *	/proc     a new procfs for the new pid namespace, masked, /proc/sys read-only
- *	/dev      a directory of scratch with six device nodes, devpts, shm
+ *	/dev      six device nodes, devpts, shm: where the parent makes the nodes it is the last
  *
  * All of it is attached by descriptor below directories that were made a moment ago and that no
  * foreign instruction has seen. Directories that mounts go onto are created in the upper layer, so a
  * template in which /proc or /dev is a symbolic link cannot lead them elsewhere (FS-13). Then the
- * root is changed, the old one detached, the process sealed and the agent executed.
+ * root is changed, the old one detached, the process sealed and the agent executed. What the parent
+ * makes meanwhile is asked for after that change, for which the kernel needs a while.
  *
  * No malloc, no stdio, no return: every failure is reported as the step and the errno.
  */
 #include "box/setup_priv.h"
 
 #include "box/breakable.h"
-#include "box/devices.h"
 #include "box/ids.h"
 #include "sys/mnt.h"
 
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #define OWN_INODES 128 /* directories, devices and work files that are ours, not the payload's */
 
@@ -36,7 +35,7 @@ static int make_dir(int dir_fd, const char *name, mode_t mode)
 	return mkdirat(dir_fd, name, mode) < 0 ? -errno : 0;
 }
 
-static int make_file(int dir_fd, const char *name, mode_t mode, const char *text)
+int setup_make_file(int dir_fd, const char *name, mode_t mode, const char *text)
 {
 	_cleanup_(fd_closep) int fd =
 		openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -58,11 +57,10 @@ static int make_boot_id(int dir_fd)
 		       "%02x%02x%02x%02x-%02x%02x-4%01x%02x-8%01x%02x-%02x%02x%02x%02x%02x%02x\n",
 		       r[0], r[1], r[2], r[3], r[4], r[5], r[6] & 15, r[7], r[8] & 15, r[9], r[10],
 		       r[11], r[12], r[13], r[14], r[15]);
-	return make_file(dir_fd, "boot-id", 0444, text);
+	return setup_make_file(dir_fd, "mask/boot-id", 0444, text);
 }
 
-/* A second view of something that is mounted in this namespace, with further attributes. */
-static int clone_mount(int dir_fd, const char *path, uint64_t attrs)
+int setup_clone(int dir_fd, const char *path, uint64_t attrs)
 {
 	struct mount_attr attr = { .attr_set = attrs };
 	_cleanup_(fd_closep) int fd = mnt_open_tree(
@@ -75,11 +73,21 @@ static int clone_mount(int dir_fd, const char *path, uint64_t attrs)
 	return r < 0 ? r : take_fd(&fd);
 }
 
-static int clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd, const char *to)
+int setup_clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd, const char *to)
 {
-	_cleanup_(fd_closep) int fd = clone_mount(from_fd, from, attrs);
+	_cleanup_(fd_closep) int fd = setup_clone(from_fd, from, attrs);
 
 	return fd < 0 ? fd : mnt_move(fd, to_fd, to);
+}
+
+/* While nothing of ours is mounted yet, and our ids are not mapped anyway. */
+int setup_do_find(struct setup_state *s)
+{
+	const struct setup *setup = s->setup;
+
+	return control_on("hidden-mounts") ?
+		       hidden_find(setup->layer_path, setup->n_trees, &s->hidden) :
+		       0;
 }
 
 int setup_do_layers(struct setup_state *s)
@@ -90,7 +98,7 @@ int setup_do_layers(struct setup_state *s)
 	}
 	for (size_t i = 0; i < s->setup->n_layers; i++) {
 		s->layer_fd[i] =
-			clone_mount(AT_FDCWD, s->setup->layer_path[i],
+			setup_clone(AT_FDCWD, s->setup->layer_path[i],
 				    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 		if (s->layer_fd[i] < 0)
 			return s->layer_fd[i];
@@ -218,7 +226,7 @@ int setup_do_upper(struct setup_state *s)
 	if (r == 0 && s->setup->n_trees > 1)
 		r = make_dir(s->scratch_fd, "up/usr", 0755);
 	if (r == 0)
-		r = make_file(s->scratch_fd, "mask/file", 0444, "");
+		r = setup_make_file(s->scratch_fd, "mask/file", 0444, "");
 	if (r == 0)
 		r = make_boot_id(s->scratch_fd);
 	/* Another box has made these, and perhaps changed them since. */
@@ -296,14 +304,18 @@ static int overlay_usr(struct setup_state *s)
 	return r < 0 ? r : overlay(s, l.text, "usr-up", "usr-work");
 }
 
-static int show_user_dirs(struct setup_state *s)
+/* Paths are relative to scratch, where we stand, here and below: nothing on them was made by anybody else. */
+static int show_user_dirs(void)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(user_dirs); i++)
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(user_dirs); i++) {
+		char path[24];
+
+		(void)snprintf(path, sizeof(path), "root/%s", user_dirs[i].path);
 		if (user_dirs[i].own)
-			r = clone_onto(s->scratch_fd, user_dirs[i].own, 0, s->root_fd,
-				       user_dirs[i].path);
+			r = mnt_bind(user_dirs[i].own, path);
+	}
 	return r;
 }
 
@@ -320,159 +332,7 @@ int setup_do_overlay(struct setup_state *s)
 		usr_fd = overlay_usr(s);
 		r = usr_fd < 0 ? usr_fd : mnt_move(usr_fd, s->root_fd, "usr");
 	}
-	return r == 0 && s->setup->fixed ? show_user_dirs(s) : r;
-}
-
-int setup_do_proc(struct setup_state *s)
-{
-	const struct mnt_option options[] = { { "hidepid", "invisible" } };
-	/* For the agent alone, which has to know what interpreters use and what they left behind: every process,
-	 * and nothing else of /proc. A kernel before 5.8 cannot make that. */
-	const struct mnt_option pids[] = { { "subset", "pid" } };
-
-	s->pids_fd = mnt_make("proc", pids, ARRAY_SIZE(pids),
-			      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-				      MOUNT_ATTR_NOEXEC);
-	s->proc_fd = mnt_make("proc", options, control_on("hidepid") ? 1 : 0,
-			      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	if (s->proc_fd < 0)
-		return s->proc_fd;
-	s->sys_user_fd = openat(s->proc_fd, "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (s->sys_user_fd < 0)
-		return -errno;
-	return mnt_move(s->proc_fd, s->root_fd, "proc");
-}
-
-int setup_do_proc_sys(struct setup_state *s)
-{
-	int r = 0;
-
-	if (control_on("proc-sys"))
-		r = clone_onto(s->proc_fd, "sys", MOUNT_ATTR_RDONLY, s->proc_fd, "sys");
-	if (r == 0)
-		r = clone_onto(s->scratch_fd, "boot-id", MOUNT_ATTR_RDONLY, s->proc_fd,
-			       "sys/kernel/random/boot_id");
-	return r;
-}
-
-/* Paths are relative to scratch, where we stand: nothing on them was made by anybody else. */
-int setup_do_masks(struct setup_state *s)
-{
-	static const struct {
-		const char *from, *to;
-	} masks[] = {
-#define MASK_FILE(path) { "mask/file", "root/proc/" path },
-#define MASK_DIR(path) { "mask/dir", "root/proc/" path },
-#include "box/masks.def"
-#undef MASK_FILE
-#undef MASK_DIR
-	};
-	/* The mask itself becomes a read-only mount; its copies inherit that. */
-	int r = clone_onto(s->scratch_fd, "mask", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
-			   s->scratch_fd, "mask");
-
-	for (size_t i = 0; r == 0 && control_on("masks") && i < ARRAY_SIZE(masks); i++) {
-		struct stat st;
-
-		/* What only its owner may use belongs to the host's root, who does not exist in a box. */
-		if (fstatat(s->scratch_fd, masks[i].to, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !(st.st_mode & 07))
-			continue;
-		r = mnt_bind(masks[i].from, masks[i].to);
-		s->report.masks++;
-	}
-	return r;
-}
-
-/* Where the host has something mounted inside a layer, the box sees an empty file or directory. */
-int setup_do_hidden(struct setup_state *s)
-{
-	for (size_t i = 0; i < s->rest.hidden.n; i++) {
-		char path[HIDDEN_PATH_MAX + 8];
-		struct stat st;
-		int r;
-
-		(void)snprintf(path, sizeof(path), "root/%s", s->rest.hidden.path[i]);
-		if (fstatat(s->scratch_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue; /* below another one that is covered already */
-		r = mnt_bind(S_ISDIR(st.st_mode) ? "mask/dir" : "mask/file", path);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Shows a device of the host, after making sure that it is the one we mean (FS-14). Read-only, so that
- * nobody can change the node's times; what the device does is not affected. */
-static int bind_device(struct setup_state *s, const struct device *d)
-{
-	_cleanup_(fd_closep) int fd = -EBADF;
-	char path[24];
-	struct stat st;
-	int r;
-
-	(void)snprintf(path, sizeof(path), "/dev/%s", d->name);
-	fd = clone_mount(AT_FDCWD, path, MOUNT_ATTR_RDONLY);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (control_on("device-check") &&
-	    (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(d->major_number, d->minor_number)))
-		return -ENODEV;
-	r = make_file(s->dev_fd, d->name, 0666, "");
-	return r < 0 ? r : mnt_move(fd, s->dev_fd, d->name);
-}
-
-static int borrow_devices(struct setup_state *s)
-{
-	int r;
-
-	s->dev_fd = clone_mount(s->scratch_fd, "dev", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (s->dev_fd < 0)
-		return s->dev_fd;
-	r = mnt_move(s->dev_fd, s->root_fd, "dev");
-	for (size_t i = 0; r == 0 && i < n_box_devices; i++)
-		r = bind_device(s, &box_devices[i]);
-	return r < 0 ? r : devices_fill(s->dev_fd);
-}
-
-static int clone_dev_whole(struct setup_state *s)
-{
-	_cleanup_(fd_closep) int fd =
-		mnt_open_tree(AT_FDCWD, "/dev", OPEN_TREE_CLONE | AT_RECURSIVE);
-
-	return fd < 0 ? fd : mnt_move(fd, s->root_fd, "dev");
-}
-
-int setup_do_dev(struct setup_state *s)
-{
-	const struct mnt_option pts_options[] = {
-		{ "ptmxmode", "0666" },
-		{ "mode", "0620" },
-		{ "max", control_on("pty-max") ? "64" : "4096" },
-	};
-	_cleanup_(fd_closep) int pts_fd = -EBADF;
-	int r;
-
-	if (!control_on("dev"))
-		return clone_dev_whole(s);
-	if (s->dev_fd >= 0) {
-		s->report.features |= SETUP_HAS_OWN_DEVICES;
-		r = mnt_move(s->dev_fd, s->root_fd, "dev");
-	} else {
-		r = borrow_devices(s);
-	}
-	if (r < 0)
-		return r;
-	pts_fd = mnt_make("devpts", pts_options, ARRAY_SIZE(pts_options),
-			  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (pts_fd < 0)
-		return pts_fd;
-	r = mnt_move(pts_fd, s->dev_fd, "pts");
-	return r < 0 ? r :
-		       clone_onto(s->scratch_fd, "shm", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-				  s->dev_fd, "shm");
+	return r == 0 && s->setup->fixed ? show_user_dirs() : r;
 }
 
 int setup_do_pivot(struct setup_state *s)

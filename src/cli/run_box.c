@@ -188,7 +188,8 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 	if (e == 0) {
 		layers = (struct box_template){ .root = t.root,
 						.usr = t.usr,
-						.fixed = t.usr != NULL };
+						.fixed = t.usr != NULL,
+						.one_command = !q->has_compile };
 		r->isolation.cgroup_mode = host.cgroups.mode;
 		r->isolation.cgroup_features = host.cgroups.features;
 		r->isolation.ids_kind = host.ids.kind;
@@ -208,5 +209,7 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 		run_net_finish(net, q, r);
 	note_signal(q, r);
 	(void)run_emit_end(q);
+	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end otherwise. */
+	fd_closep(&host.agent_fd);
 	return e;
 }

@@ -34,6 +34,7 @@ struct watch {
 	enum phase phase;
 	bool over; /* the reason is in result->status; wait no longer */
 	bool stdin_open;
+	bool nice; /* we have lowered our priority */
 	uint64_t started_us;
 	uint64_t next_tick_us;
 	uint32_t weight_milli;
@@ -74,7 +75,8 @@ static void sample(struct watch *w)
 	uint64_t memory;
 
 	w->usage->wall_us = clock_boot_us() - w->started_us;
-	(void)!box_io_bytes(w->box, &w->usage->read_bytes, &w->usage->written_bytes);
+	if (w->request->json)
+		(void)!box_io_bytes(w->box, &w->usage->read_bytes, &w->usage->written_bytes);
 	if (box_disk_usage(w->box, &disk) == 0 && control_on("disk-watch") &&
 	    (disk.free_bytes < 4096 || disk.free_files == 0))
 		end_with(w, RUN_DISK_LIMIT,
@@ -158,6 +160,9 @@ static void on_output(struct watch *w, bool is_err, const void *data, size_t len
 	bool all = len <= room || !control_on("output");
 	int r;
 
+	/* RX-16: passing on its output is work for this box that its quota does not count. */
+	if (!w->nice)
+		w->nice = setpriority(PRIO_PROCESS, 0, NICE) == 0;
 	w->result->output_bytes += all ? len : room;
 	r = run_emit(w->request, w->result, is_err, data, all ? len : (size_t)room);
 	if (r == -EPIPE) {
@@ -177,8 +182,6 @@ static void on_frame(struct watch *w, const struct wire_frame *f)
 {
 	if (f->head.type == WIRE_STARTED && w->phase == PHASE_STARTING) {
 		w->phase = PHASE_RUNNING;
-		/* RX-16: passing on its output is work for this box that its quota does not count. */
-		(void)setpriority(PRIO_PROCESS, 0, NICE);
 	} else if (f->head.type == WIRE_FAILED) {
 		on_failed_frame(w, (const struct wire_failed *)f->data);
 	} else if (f->head.type == WIRE_EXIT && w->phase == PHASE_RUNNING) {
@@ -279,6 +282,8 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 		.weight_milli = 1000,
 	};
 	w.next_tick_us = w.started_us + TICK_US;
+	/* Opens the counters' files while the command is being started: at its end we are waited for. */
+	(void)!cgroup_exec_sample(&b->cgroup, &e->cgroup, &(struct cgroup_usage){ 0 });
 	r->exit_code = -1;
 	r->signal = 0;
 	while (!w.over) {

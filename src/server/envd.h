@@ -44,6 +44,10 @@ _must_check_ int talk_recv(struct talk *t);
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
 _must_check_ int talk_recv_now(struct talk *t);
+/* A pipe for a file's bytes, of which ours (0: to read, 1: to write) does not block. What it holds, as far as the kernel
+ * lets us: ENVD_PIPE_SIZE or less. */
+#define ENVD_PIPE_SIZE (1 << 20)
+_must_check_ int talk_pipe(int ret[2], unsigned ours);
 /* Waits for DONE: 0; 1 when FAILED came instead, with *ret_failed; anything else is -EPROTO. */
 _must_check_ int talk_await_done(struct talk *t, struct wire_failed *ret_failed);
 /* The frame, which must be FAILED, checked. */

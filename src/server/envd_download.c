@@ -8,10 +8,7 @@
 #include "server/envd_gzip.h"
 #include "server/envd_http.h"
 
-#include <fcntl.h>
-
 #define TIMEOUT_MS 60000 /* without a byte from the box */
-#define PIPE_SIZE (1 << 20)
 
 /*
  * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's socket only tells
@@ -97,15 +94,11 @@ struct wanted {
 /* GO, with a pipe for the bytes: our end of it. */
 static int go_with_pipe(struct talk *t)
 {
-	int fds[2], r;
+	int fds[2], r = talk_pipe(fds, 0);
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return -errno;
-	/* As large as the kernel lets us: fewer changes between the two processes. Only our end does not block. */
-	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_SIZE);
-	r = fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-	if (r == 0)
-		r = wire_send_fds(t->op.sock, WIRE_GO, NULL, 0, &fds[1], 1);
+	if (r < 0)
+		return r;
+	r = wire_send_fds(t->op.sock, WIRE_GO, NULL, 0, &fds[1], 1);
 	fd_close(fds[1]);
 	if (r < 0) {
 		fd_close(fds[0]);

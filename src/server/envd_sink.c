@@ -83,7 +83,7 @@ static int on_failed(struct upload *u)
 }
 
 /* What the agent says before it has everything can only be that it failed. */
-static int read_failure(struct upload *u)
+int sink_failure(struct upload *u)
 {
 	int r = wait_for_answer(&u->sink);
 
@@ -100,11 +100,11 @@ static int send_frame(struct upload *u, const void *data, size_t len)
 
 	/* Sending two gigabytes to somebody who has refused already would be a waste. */
 	if (poll(&p, 1, 0) > 0)
-		return read_failure(u);
+		return sink_failure(u);
 	s->n = 0;
 	r = wire_send2(p.fd, WIRE_DATA, s->data, before, data, len);
 	if (r == -EPIPE)
-		return read_failure(u);
+		return sink_failure(u);
 	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
@@ -128,6 +128,11 @@ int sink_write(struct upload *u, const void *data, size_t len)
 	memcpy(s->data + s->n, from, len);
 	s->n += len;
 	return 0;
+}
+
+int sink_flush(struct upload *u)
+{
+	return u->sink.n ? send_frame(u, NULL, 0) : 0;
 }
 
 static int add_written(struct upload *u, const struct envd_entry *entry)
@@ -160,7 +165,7 @@ int sink_finish(struct upload *u)
 {
 	struct sink *s = &u->sink;
 	struct envd_entry entry;
-	int r = s->n ? send_frame(u, NULL, 0) : 0;
+	int r = sink_flush(u);
 
 	if (r == 0)
 		r = talk_send(s->talk, WIRE_FILE_END, NULL, 0);

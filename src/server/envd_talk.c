@@ -88,6 +88,25 @@ int talk_env(struct talk *t, const char *name, const char *value)
 	return r;
 }
 
+int talk_pipe(int ret[2], unsigned ours)
+{
+	int fds[2], size;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	/* The larger, the fewer changes between the two processes. */
+	(void)fcntl(fds[ours], F_SETPIPE_SZ, ENVD_PIPE_SIZE);
+	size = fcntl(fds[ours], F_GETPIPE_SZ);
+	if (size < 0 || fcntl(fds[ours], F_SETFL, O_NONBLOCK) < 0) {
+		size = -errno;
+		fd_close(fds[0]);
+		fd_close(fds[1]);
+		return size;
+	}
+	memcpy(ret, fds, sizeof(fds));
+	return size;
+}
+
 int talk_no_wait(struct talk *t)
 {
 	return fcntl(t->op.sock, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;

@@ -100,7 +100,7 @@ static int give_up(struct upload *u, int err)
 {
 	sink_undo(u);
 	u->error = err;
-	return 0;
+	return err == -ECONNRESET ? err : 0; /* there is nobody to be told */
 }
 
 static int reply_wrong(struct upload *u)
@@ -132,6 +132,15 @@ int envd_upload_begin(struct request *r)
 static int feed(struct upload *u, const void *data, size_t len)
 {
 	return u->parts ? parts_feed(u, data, len) : sink_write(u, data, len);
+}
+
+/* Where the body is the file, nothing needs to look at what comes behind its first piece. */
+static int feed_plain(struct upload *u, const void *data, size_t len)
+{
+	bool first = u->sink.bytes == 0;
+	int r = feed(u, data, len);
+
+	return r == 0 && first && !u->parts ? sink_pour(u) : r;
 }
 
 /* One step of unpacking: as much as fits into one piece. */
@@ -178,7 +187,7 @@ int envd_upload_data(struct request *r, const char *data, size_t len)
 		u->dropped += len;
 		return u->dropped > DROP_MAX ? -EFBIG : 0;
 	}
-	n = u->gzipped ? feed_gzip(u, data, len) : feed(u, data, len);
+	n = u->gzipped ? feed_gzip(u, data, len) : feed_plain(u, data, len);
 	return n < 0 ? give_up(u, n) : 0;
 }
 

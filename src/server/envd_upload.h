@@ -5,6 +5,7 @@
  *	envd_upload.c  the request: what kind of body it is, gzip, the reply
  *	envd_parts.c   multipart: which part goes where
  *	envd_sink.c    one file on its way into the box
+ *	envd_pour.c    the rest of a large one: the kernel moves it, nobody here sees it
  */
 #pragma once
 
@@ -49,8 +50,11 @@ int upload_fail(struct upload *u, unsigned status, const char *fmt, ...) _printf
 /* These return 0, -EREMOTEIO, or as talk_recv(). */
 _must_check_ int sink_open(struct upload *u, const char *path);
 _must_check_ int sink_write(struct upload *u, const void *data, size_t len);
-_must_check_ int sink_finish(struct upload *u); /* the file is there, or it is not */
-void sink_drop(struct upload *u);               /* nothing of it stays */
+_must_check_ int sink_flush(struct upload *u);   /* what was collected is on its way */
+_must_check_ int sink_failure(struct upload *u); /* the agent gave up: why */
+_must_check_ int sink_pour(struct upload *u);    /* all that is left of the body, if it is much */
+_must_check_ int sink_finish(struct upload *u);  /* the file is there, or it is not */
+void sink_drop(struct upload *u);                /* nothing of it stays */
 /* The same, and waits until its space is free again, so that a client that is told can count on it. */
 void sink_undo(struct upload *u);
 

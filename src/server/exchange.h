@@ -8,6 +8,8 @@
  *	exchange_end()     the body is complete: the handler runs
  *
  * A reply that is made before the body is complete waits for its end: the library can take it only then.
+ *
+ * A handler may take the body, and with it the connection, from the library: then body.c does the rest.
  */
 #pragma once
 
@@ -49,8 +51,12 @@ struct exchange {
 	bool by_name;  /* a sandbox was named by the host, not by headers at our own address */
 	bool is_last;  /* the connection is closed after the reply */
 	bool admitted; /* has shown a key or token where one is needed */
+	bool taken;    /* from the library: body.c reads the rest of the body and sends the reply */
+	bool sent;     /* that reply */
 	struct buf body;
 	struct MHD_Response *reply; /* made, not yet given to the library */
+	const char *text;           /* of that reply, which keeps it; NULL: a stream */
+	size_t text_len;
 	unsigned status;
 	struct reply_field fields[HTTP_REPLY_HEADERS_MAX];
 	size_t n_fields;
@@ -75,6 +81,9 @@ _must_check_ int exchange_end(struct exchange *x);
 bool exchange_cannot_wait(const struct exchange *x);
 /* Gives the reply to the library. */
 _must_check_ int exchange_queue(struct exchange *x);
+/* For one whose body was taken: what is left of it, the handler, the reply. A negative errno in any case: the library is
+ * to close the connection. */
+_must_check_ int body_finish(struct exchange *x);
 
 /* These return 0 and leave a reply behind when there is something to refuse. */
 _must_check_ int head_check(struct exchange *x, const char *method, const char *version);

@@ -67,3 +67,14 @@ unsigned head_field_verdict(const struct head_fields *f, const char **ret_why)
 		return verdict(400, "both Content-Length and Transfer-Encoding", ret_why);
 	return 0;
 }
+
+int head_add_line(struct buf *b, const char *name, const char *value)
+{
+	int r = buf_add(b, name, strlen(name));
+
+	if (r == 0)
+		r = buf_add(b, ": ", 2);
+	if (r == 0)
+		r = buf_add(b, value, strlen(value));
+	return r == 0 ? buf_add(b, "\r\n", 2) : r;
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the headers of a request may be, one after the other (AP-04). Pure, for whoever has read a head. */
+/* What the headers of a request may be, one after the other (AP-04), and how one is written. Pure. */
 #pragma once
 
-#include "base/util.h"
+#include "base/buf.h"
 
 #define HTTP_HEADERS_MAX 64
 #define HTTP_HEADER_BYTES_MAX 16384
@@ -35,3 +35,5 @@ void head_field_look(struct head_fields *f, const char *name, size_t name_len, c
 		     size_t value_len);
 /* All have been looked at: the status to refuse them with, and *ret_why; 0: they are fine. */
 unsigned head_field_verdict(const struct head_fields *f, const char **ret_why);
+/* Writes one, with its line end. */
+_must_check_ int head_add_line(struct buf *b, const char *name, const char *value);

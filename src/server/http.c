@@ -68,6 +68,8 @@ static int handle(struct exchange *x, const char *method, const char *version, c
 	}
 	if (len > 0) {
 		r = exchange_data(x, data, len);
+		if (r == 0 && x->taken)
+			return body_finish(x);
 		connection_set(x->peer, CONNECTION_BODY);
 		return r;
 	}
@@ -136,7 +138,7 @@ static void log_request(const struct exchange *x, enum MHD_RequestTerminationCod
 		(void)json_object_set_new(line, "key", json_string(r->key.id));
 	if (r->sandbox)
 		(void)json_object_set_new(line, "sandbox", json_string(r->sandbox->info.id));
-	if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+	if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->sent)
 		(void)json_object_set_new(line, "broken_off", json_true());
 	server_log(r->server, "info", "request", line);
 }

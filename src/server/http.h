@@ -111,6 +111,24 @@ int stream_wait(struct request *r, int fd, int timeout_ms);
 _must_check_ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms);
 /* The same until fd can be read or written. */
 _must_check_ int stream_wait_both_ways(struct request *r, int fd, int timeout_ms);
+/* The same until fd can be written, or other_fd be read. */
+_must_check_ int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms);
+
+/* --- a body past the library (body.c) -------------------------------------------------------------- */
+
+/* How many bytes of the body are still in the socket, as the client sent them; 0 also where that is not known or they
+ * are encrypted. */
+uint64_t body_rest(const struct request *r);
+/*
+ * In data(): has the kernel move what there is of them into a pipe whose end does not block, without waiting. Bytes
+ * moved, -EAGAIN when none came or no room is there, -EPIPE when nobody reads the pipe, -ECONNRESET when the client is gone.
+ *
+ * The library does not hear of these bytes, so from the first call on the connection is ours: what data() leaves of the
+ * body comes to it in further calls, and the connection ends after the reply, which must not be a stream.
+ */
+_must_check_ ssize_t body_splice(struct request *r, int pipe_fd);
+/* Waits for more of the body, or until other_fd can be read; as stream_wait(), with the clock for slow clients running. */
+_must_check_ int body_wait(struct request *r, int other_fd);
 
 /* --- the rest of the server, for handlers ---------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/port_ask.h"
 
+#include "server/head_field.h"
 #include "server/port_rules.h"
 
 #include <inttypes.h>
@@ -10,17 +11,6 @@ static int add(struct buf *b, const char *text)
 	return buf_add(b, text, strlen(text));
 }
 
-int port_add_line(struct buf *b, const char *name, const char *value)
-{
-	int r = add(b, name);
-
-	if (r == 0)
-		r = buf_add(b, ": ", 2);
-	if (r == 0)
-		r = add(b, value);
-	return r == 0 ? buf_add(b, "\r\n", 2) : r;
-}
-
 /* How long the body is: one statement, ours. */
 static int add_framing(const struct port_ask *q, struct buf *b)
 {
@@ -28,26 +18,26 @@ static int add_framing(const struct port_ask *q, struct buf *b)
 	int r;
 
 	if (q->upgrade) {
-		r = port_add_line(b, "Connection", "Upgrade");
-		return r == 0 ? port_add_line(b, "Upgrade", "websocket") : r;
+		r = head_add_line(b, "Connection", "Upgrade");
+		return r == 0 ? head_add_line(b, "Upgrade", "websocket") : r;
 	}
 	if (q->length == UINT64_MAX)
-		return port_add_line(b, "Transfer-Encoding", "chunked");
+		return head_add_line(b, "Transfer-Encoding", "chunked");
 	if (!q->has_length)
 		return 0;
 	(void)snprintf(length, sizeof(length), "%" PRIu64, q->length);
-	return port_add_line(b, "Content-Length", length);
+	return head_add_line(b, "Content-Length", length);
 }
 
 static int add_origin(const struct port_ask *q, struct buf *b)
 {
-	int r = port_add_line(b, "Host", q->host_to_tell);
+	int r = head_add_line(b, "Host", q->host_to_tell);
 
 	if (r == 0 && q->client[0])
-		r = port_add_line(b, "X-Forwarded-For", q->client);
+		r = head_add_line(b, "X-Forwarded-For", q->client);
 	if (r == 0)
-		r = port_add_line(b, "X-Forwarded-Proto", q->tls ? "https" : "http");
-	return r == 0 ? port_add_line(b, "X-Forwarded-Host", q->host) : r;
+		r = head_add_line(b, "X-Forwarded-Proto", q->tls ? "https" : "http");
+	return r == 0 ? head_add_line(b, "X-Forwarded-Host", q->host) : r;
 }
 
 int port_ask_begin(const struct port_ask *q, struct buf *ret)
@@ -67,7 +57,7 @@ int port_ask_begin(const struct port_ask *q, struct buf *ret)
 
 int port_ask_field(const struct port_ask *q, const char *name, const char *value, struct buf *ret)
 {
-	return port_field_goes_in(name, value, q->connection) ? port_add_line(ret, name, value) : 0;
+	return port_field_goes_in(name, value, q->connection) ? head_add_line(ret, name, value) : 0;
 }
 
 int port_ask_end(struct buf *ret)

@@ -25,6 +25,3 @@ _must_check_ int port_ask_begin(const struct port_ask *q, struct buf *ret);
 _must_check_ int port_ask_field(const struct port_ask *q, const char *name, const char *value,
 				struct buf *ret);
 _must_check_ int port_ask_end(struct buf *ret);
-
-/* A line of a head, whoever it is for. */
-_must_check_ int port_add_line(struct buf *b, const char *name, const char *value);

@@ -7,7 +7,7 @@
 #include "server/port_express_priv.h"
 
 #include "server/clock.h"
-#include "server/port_ask.h"
+#include "server/head_field.h"
 
 #include <inttypes.h>
 #include <strings.h>
@@ -75,11 +75,11 @@ static int add_framing(const struct visitor *v, struct buf *b)
 	char length[24];
 
 	if (v->answer.body == PORT_BODY_CHUNKED || v->answer.body == PORT_BODY_TO_END)
-		return port_add_line(b, "Transfer-Encoding", "chunked");
+		return head_add_line(b, "Transfer-Encoding", "chunked");
 	if (v->answer.body == PORT_BODY_NONE && (!v->to_head || v->answer.length == UINT64_MAX))
 		return 0;
 	(void)snprintf(length, sizeof(length), "%" PRIu64, v->answer.length);
-	return port_add_line(b, "Content-Length", length);
+	return head_add_line(b, "Content-Length", length);
 }
 
 /* Who passes on an answer without a date says when it came. */
@@ -94,7 +94,7 @@ static int add_date(struct buf *b)
 		(void)strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm);
 		of = now;
 	}
-	return port_add_line(b, "Date", text);
+	return head_add_line(b, "Date", text);
 }
 
 static int write_head(const struct visitor *v, struct buf *b)
@@ -109,13 +109,13 @@ static int write_head(const struct visitor *v, struct buf *b)
 	r = add_text(b, line);
 	for (size_t i = 0; i < a->n_fields && r == 0; i++)
 		if (port_field_goes_out(a, &a->field[i], false))
-			r = port_add_line(b, a->field[i].name, a->field[i].value);
+			r = head_add_line(b, a->field[i].name, a->field[i].value);
 	if (r == 0 && !port_answer_get(a, "Date"))
 		r = add_date(b);
 	if (r == 0)
 		r = add_framing(v, b);
 	if (r == 0 && v->last)
-		r = port_add_line(b, "Connection", "close");
+		r = head_add_line(b, "Connection", "close");
 	return r == 0 ? buf_add(b, "\r\n", 2) : r;
 }
 

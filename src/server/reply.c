@@ -80,13 +80,20 @@ static int reply_buffer(struct request *r, unsigned status, const char *type, ch
 			size_t len, enum MHD_ResponseMemoryMode mode)
 {
 	struct MHD_Response *reply = MHD_create_response_from_buffer(len, data, mode);
+	struct exchange *x = exchange_of(r);
+	int n;
 
 	if (!reply) {
 		if (mode == MHD_RESPMEM_MUST_FREE)
 			free(data);
 		return -ENOMEM;
 	}
-	return keep(exchange_of(r), status, type, reply);
+	n = keep(x, status, type, reply);
+	if (n == 0) {
+		x->text = data;
+		x->text_len = len;
+	}
+	return n;
 }
 
 int reply_json(struct request *r, unsigned status, json_t *body)
@@ -245,4 +252,9 @@ int stream_wait(struct request *r, int fd, int timeout_ms)
 int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
 {
 	return wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
+}
+
+int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms)
+{
+	return wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
 }

@@ -223,6 +223,14 @@ int cgroup_box_finish(struct cgroup_box *b)
 	return driver(b->host)->box_finish(b);
 }
 
+bool cgroup_can_share(const struct cgroup_host *h)
+{
+	for (size_t i = 0; h->mode != CGROUP_V2 && i < h->n_hier; i++)
+		if (h->hier[i].controllers & CGROUP_MEMORY)
+			return h->hier[i].controllers == CGROUP_MEMORY;
+	return false;
+}
+
 int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
 		       struct cgroup_exec *ret)
 {
@@ -318,27 +326,29 @@ void cgroup_box_close(struct cgroup_box *b)
 	b->kill_fd = fd_close(b->kill_fd);
 }
 
-void cgroup_box_remove_leaves(const struct cgroup_box *b)
+/* From the last one down, so that what is left is still counted. */
+static int remove_leaves(struct cgroup_box *b)
 {
-	for (unsigned n = 1; n <= b->n_exec; n++)
-		(void)driver(b->host)->exec_rmdir(b, n);
-}
-
-static int box_rmdir_all(const struct cgroup_box *b)
-{
-	for (unsigned n = 1; n <= b->n_exec; n++) {
-		int r = driver(b->host)->exec_rmdir(b, n);
+	for (; b->n_exec > 0; b->n_exec--) {
+		int r = driver(b->host)->exec_rmdir(b, b->n_exec);
 
 		if (r < 0)
 			return r;
 	}
-	return driver(b->host)->box_rmdir(b);
+	return 0;
+}
+
+void cgroup_box_remove_leaves(struct cgroup_box *b)
+{
+	(void)remove_leaves(b);
 }
 
 int cgroup_box_try_remove(struct cgroup_box *b)
 {
-	int r = box_rmdir_all(b);
+	int r = remove_leaves(b);
 
+	if (r == 0)
+		r = driver(b->host)->box_rmdir(b);
 	if (r == 0)
 		cgroup_box_close(b);
 	return r;

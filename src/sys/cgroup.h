@@ -9,6 +9,8 @@
  *	<base>/glovebox/<name>.exec-<n>   the same on v1's cpu and cpuacct, where a box without a CPU
  *	                                  cap needs no directory of its own
  *
+ * A box may do without the leaf in v1's memory: see cgroup_can_share().
+ *
  * The agent sits outside exec-<n>, so a command that eats its own limits cannot starve it. A
  * command joins its leaf by writing "0" to descriptors that were opened out here
  * and passed in: the kernel checks the opener's credentials, so a box sees no cgroup file system.
@@ -79,6 +81,7 @@ struct cgroup_box {
 	const struct cgroup_host *host;
 	char name[32];
 	unsigned n_exec;
+	bool shared_memory;      /* see cgroup_can_share(); set before finish */
 	int fd[CGROUP_HIER_MAX]; /* <base>/glovebox/<name> in each hierarchy that needs it */
 	struct cgroup_limits cap;
 	size_t n_join;
@@ -133,6 +136,14 @@ _must_check_ int cgroup_box_create(const struct cgroup_host *h, const char *name
  * the kernel wait for all CPUs: milliseconds, not microseconds.
  */
 _must_check_ int cgroup_box_finish(struct cgroup_box *b);
+
+/*
+ * Can a box in which there will be one command do with one memory directory, in which the agent is as well? The cap is
+ * for both then. Another directory costs 0.2 ms, most of it in the kernel's workers afterwards. When memory is short the
+ * kernel ends the command, whose oom score is the higher one; but whatever it ends, that is the end of the run.
+ * Not on v2, where processes are in leaves only, nor where the directory counts other things too.
+ */
+bool cgroup_can_share(const struct cgroup_host *h);
 
 /* Errors like cgroup_box_create. */
 _must_check_ int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
@@ -212,7 +223,7 @@ _must_check_ int cgroup_box_oom_kills(const struct cgroup_box *b, uint64_t *ret)
 int cgroup_box_kill(const struct cgroup_box *b);
 
 /* Removes the leaves that are empty by now; the rest is for cgroup_box_remove(). */
-void cgroup_box_remove_leaves(const struct cgroup_box *b);
+void cgroup_box_remove_leaves(struct cgroup_box *b);
 
 /*
  * Removes leaves and box once they are empty, waiting up to a second for the last exits, and closes

@@ -22,7 +22,7 @@
 
 #define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO) /* no v1 hierarchy has these */
 #define CPU_SHARES 1024                                           /* the kernel's default */
-#define CPU_PERIOD_US 100000
+#define CPU_PERIOD_US 100000 /* likewise: every kernel begins with it, so nobody writes it */
 
 /* Where distributions mount the hierarchies; cpu and cpuacct may be links to one mount. */
 static const struct v1_mount {
@@ -185,10 +185,6 @@ static int memory_limit(int dir, uint64_t bytes)
 
 static int cpu_limit(int dir, uint32_t milli)
 {
-	int r = cgroup_write_u64(dir, "cpu.cfs_period_us", CPU_PERIOD_US);
-
-	if (r < 0)
-		return r;
 	return cgroup_write_u64(dir, "cpu.cfs_quota_us", (uint64_t)milli * CPU_PERIOD_US / 1000);
 }
 
@@ -304,9 +300,20 @@ static int box_finish(struct cgroup_box *b)
 	return box_create_where(b, false);
 }
 
-static bool exec_has_leaf(unsigned controllers)
+static bool exec_has_leaf(const struct cgroup_box *b, size_t i)
 {
-	return !(controllers & UNIFIED);
+	unsigned controllers = b->host->hier[i].controllers;
+
+	return !(controllers & UNIFIED) && !(b->shared_memory && (controllers & CGROUP_MEMORY));
+}
+
+/* What the command is counted by and the agent with it. */
+static int exec_share(const struct cgroup_box *b, size_t i, struct cgroup_exec *e)
+{
+	if (b->fd[i] < 0 || !(b->host->hier[i].controllers & CGROUP_MEMORY))
+		return 0;
+	e->fd[i] = fcntl(b->fd[i], F_DUPFD_CLOEXEC, 0);
+	return e->fd[i] < 0 ? -errno : 0;
 }
 
 static int exec_rmdir(const struct cgroup_box *b, unsigned n)
@@ -317,7 +324,7 @@ static int exec_rmdir(const struct cgroup_box *b, unsigned n)
 	for (size_t i = 0; i < b->host->n_hier; i++) {
 		int r;
 
-		if (!exec_has_leaf(b->host->hier[i].controllers))
+		if (!exec_has_leaf(b, i))
 			continue;
 		if (b->fd[i] >= 0)
 			r = cgroup_rmdir(b->fd[i], nested.text);
@@ -354,11 +361,8 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 		       struct cgroup_exec *e)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
-		int r;
+		int r = exec_has_leaf(b, i) ? exec_create_in(b, i, limits, e) : exec_share(b, i, e);
 
-		if (!exec_has_leaf(b->host->hier[i].controllers))
-			continue;
-		r = exec_create_in(b, i, limits, e);
 		if (r < 0) {
 			(void)exec_rmdir(b, e->n);
 			return r;

@@ -36,9 +36,11 @@ int template_check(const char *name, struct fail *fail)
 	return 0;
 }
 
-/* mkdir -p for a path that is ours. */
+/* mkdir -p for a path that is ours. It is there but for the first time. */
 static int make_dirs(char *path)
 {
+	if (access(path, F_OK) == 0)
+		return 0;
 	for (char *p = path + 1; *p; p++) {
 		if (*p != '/')
 			continue;

@@ -62,6 +62,7 @@ static int copy_name(char *to, const void *data, size_t len)
 	return 0;
 }
 
+/* 1: that was the last one. */
 static int on_frame(struct request *q, const struct wire_frame *f)
 {
 	size_t len = wire_len(f);
@@ -79,9 +80,25 @@ static int on_frame(struct request *q, const struct wire_frame *f)
 		return add_more(q, f->data, len);
 	case WIRE_LABEL:
 		return q->label_fd < 0 ? 0 : wire_send(q->label_fd, WIRE_LABEL, f->data, len);
+	case WIRE_GO:
+		return q->n_args ? 1 : -EINVAL;
 	default:
 		return -EPROTO;
 	}
+}
+
+static int on_several(struct request *q, const struct wire_frame *several)
+{
+	static struct wire_frame f;
+	size_t at = 0;
+	int r = 0, more;
+
+	while ((more = wire_unpack(several, &at, WIRE_ON_TO_OP, &f)) > 0) {
+		r = r > 0 ? -EPROTO : on_frame(q, &f); /* nothing may follow the last one */
+		if (r < 0)
+			return r;
+	}
+	return more < 0 ? more : r;
 }
 
 int request_read(int sock, struct request *q)
@@ -93,11 +110,9 @@ int request_read(int sock, struct request *q)
 
 		if (r <= 0)
 			return r < 0 ? r : -ECANCELED;
-		if (f.head.type == WIRE_GO)
-			return q->n_args ? 0 : -EINVAL;
-		r = on_frame(q, &f);
-		if (r < 0)
-			return r;
+		r = f.head.type == WIRE_SEVERAL ? on_several(q, &f) : on_frame(q, &f);
+		if (r != 0)
+			return r < 0 ? r : 0;
 	}
 }
 

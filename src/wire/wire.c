@@ -145,6 +145,8 @@ static bool values_ok(const struct wire_frame *f)
 
 		return c->what > 0 && c->what < _WIRE_FS_CHANGE_MAX && c->has_entry <= 1;
 	}
+	case WIRE_PIPE:
+		return ((const struct wire_pipe *)data)->bytes > 0;
 	case WIRE_DIR:
 	case WIRE_FILE:
 	case WIRE_REFUSED:
@@ -210,6 +212,28 @@ int wire_check(const struct wire_frame *f, size_t n, enum wire_socket where)
 			       -EPROTO;
 	}
 	return -EPROTO;
+}
+
+int wire_unpack(const struct wire_frame *several, size_t *at, enum wire_socket where,
+		struct wire_frame *ret)
+{
+	size_t left = wire_len(several) - *at;
+	struct wire_head head;
+	int r;
+
+	if (left == 0)
+		return 0;
+	if (left < sizeof(head))
+		return -EPROTO;
+	memcpy(&head, several->data + *at, sizeof(head));
+	if (head.type == WIRE_SEVERAL || head.len < sizeof(head) || head.len > left)
+		return -EPROTO;
+	memcpy(ret, several->data + *at, head.len);
+	r = wire_check(ret, head.len, where);
+	if (r < 0)
+		return r;
+	*at += head.len;
+	return 1;
 }
 
 bool wire_name_ok(const unsigned char *name, size_t len)

@@ -136,9 +136,9 @@ enum wire_fs_op {
 	WIRE_FS_LIST,  /* an ENTRY each, depth first, sorted by name in each directory */
 	WIRE_FS_REMOVE, /* with everything below; not there is fine */
 	WIRE_FS_READ,   /* ENTRY, DATA…, then DONE */
-	WIRE_FS_WRITE,  /* DATA…, FILE_END; then ENTRY. Hanging up before leaves nothing behind */
-	WIRE_FS_WATCH,  /* DONE once watching, then CHANGEs until hung up */
-	WIRE_FS_JOIN,   /* PATHs: destination first, then sources, which are removed: ENTRY */
+	WIRE_FS_WRITE, /* DATA, PIPE…, FILE_END; then ENTRY. Hanging up before leaves nothing behind */
+	WIRE_FS_WATCH, /* DONE once watching, then CHANGEs until hung up */
+	WIRE_FS_JOIN,  /* PATHs: destination first, then sources, which are removed: ENTRY */
 	_WIRE_FS_MAX,
 };
 
@@ -164,6 +164,11 @@ struct wire_fs_entry {
 };
 
 enum wire_fs_type { WIRE_FS_OTHER, WIRE_FS_FILE, WIRE_FS_DIR };
+
+/* So many bytes of a file that is written, and behind them more frames. */
+struct wire_pipe {
+	uint64_t bytes; /* at least 1 */
+};
 
 struct wire_fs_change {
 	uint32_t what; /* enum wire_fs_change_what */
@@ -329,6 +334,13 @@ _Static_assert(sizeof(struct wire_frame) == WIRE_MAX, "a frame is one packet");
  * -EPROTO. What the numbers amount to (an exit code of 300) is for the reader to judge.
  */
 _must_check_ int wire_check(const struct wire_frame *f, size_t n, enum wire_socket where);
+
+/*
+ * The messages in a SEVERAL, one after the other: 1 and the next one, checked as if it had come alone; 0 at the end;
+ * -EPROTO. *at is 0 to begin with. None of them is a SEVERAL.
+ */
+_must_check_ int wire_unpack(const struct wire_frame *several, size_t *at, enum wire_socket where,
+			     struct wire_frame *ret);
 
 static inline size_t wire_len(const struct wire_frame *f)
 {

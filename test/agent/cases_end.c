@@ -10,21 +10,22 @@ static void test_timeout(void **state)
 	int sock;
 
 	(void)state;
-	run_sh(&(struct spec){ .timeout_ms = 500 }, "trap '' TERM; echo in; sleep 60 & sleep 60",
+	run_sh(&(struct spec){ .timeout_ms = 2000 }, "trap '' TERM; echo in; sleep 60 & sleep 60",
 	       &o);
 	took = now_ms() - begun;
 	assert_string_equal(o.text, "in\n");
 	assert_int_equal(o.exit.timed_out, 1);
 	assert_int_equal(o.exit.signal, 9);
-	assert_true(took >= 499 && took < 20000);
+	assert_true(took >= 1999 && took < IN_TIME_MS);
 	/* Its group went with it. */
-	run_sh(&(struct spec){ 0 }, "pgrep -x sleep && exit 1; exit 0", &o);
+	run_sh(&(struct spec){ 0 },
+	       "for i in $(seq 200); do pgrep -x sleep || exit 0; sleep 0.05; done; exit 1", &o);
 	assert_int_equal(o.exit.code, 0);
 	/* One that is in time. */
 	run_sh(&(struct spec){ .timeout_ms = 60000 }, "exit 1", &o);
 	assert_int_equal(o.exit.timed_out, 0);
 	/* Nobody needs to follow it. */
-	sock = sh_start(&(struct spec){ .timeout_ms = 300 }, "sleep 60");
+	sock = sh_start(&(struct spec){ .timeout_ms = 3000 }, "sleep 60");
 	o.pid = expect_started(sock);
 	fd_close(sock);
 	sock = attach(o.pid);
@@ -39,15 +40,15 @@ static void test_timeout_straggler(void **state)
 	uint64_t begun = now_ms();
 
 	(void)state;
-	run_sh(&(struct spec){ .timeout_ms = 300 }, "setsid sleep 5 & sleep 60", &o);
+	run_sh(&(struct spec){ .timeout_ms = 300 }, "setsid sleep 50 & sleep 60", &o);
 	assert_int_equal(o.exit.timed_out, 1);
-	assert_true(now_ms() - begun < 3000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 	/* Nor when the command itself has ended in time and only the straggler is left. */
 	begun = now_ms();
-	run_sh(&(struct spec){ .timeout_ms = 300 }, "setsid sleep 5 & exit 0", &o);
+	run_sh(&(struct spec){ .timeout_ms = 3000 }, "setsid sleep 50 & exit 0", &o);
 	assert_int_equal(o.exit.timed_out, 1);
 	assert_int_equal(o.exit.code, 0);
-	assert_true(now_ms() - begun < 3000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 }
 
 /* A background child that holds the pipe is part of what was asked for. */
@@ -62,8 +63,8 @@ static void test_background(void **state)
 	assert_true(now_ms() - begun >= 900);
 	/* Not when it gave its pipes up. */
 	begun = now_ms();
-	run_sh(&(struct spec){ 0 }, "sleep 5 >/dev/null 2>&1 & echo early", &o);
-	assert_true(now_ms() - begun < 3000);
+	run_sh(&(struct spec){ 0 }, "sleep 50 >/dev/null 2>&1 & echo early", &o);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 }
 
 static void test_signal(void **state)
@@ -81,7 +82,7 @@ static void test_signal(void **state)
 	/* Each process of the group gets it, and once. */
 	sock = sh_start(
 		&(struct spec){ 0 },
-		"n=0; trap 'n=$((n+1))' USR1; echo up; for i in 1 2 3 4 5; do sleep 0.2; done; echo $n");
+		"n=0; trap 'n=$((n+1))' USR1; echo up; for i in 1 2 3 4 5; do sleep 1; done; echo $n");
 	pid = expect_started(sock);
 	assert_int_equal(next_frame(sock), WIRE_OUT);
 	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 10, 0, 0), WIRE_DONE);
@@ -89,14 +90,14 @@ static void test_signal(void **state)
 	assert_non_null(strstr(o.text, "1\n"));
 
 	/* KILL does not wait for a straggler with the pipes. */
-	sock = sh_start(&(struct spec){ 0 }, "setsid sleep 5 & echo up; sleep 60");
+	sock = sh_start(&(struct spec){ 0 }, "setsid sleep 50 & echo up; sleep 60");
 	pid = expect_started(sock);
 	assert_int_equal(next_frame(sock), WIRE_OUT);
 	begun = now_ms();
 	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
 	follow(sock, &o);
 	assert_int_equal(o.exit.signal, 9);
-	assert_true(now_ms() - begun < 3000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 	r = op_open(&box, WIRE_TELL,
 		    &(struct wire_tell){ .pid = 4000000, .what = WIRE_TELL_SIGNAL, .signal = 9 },
 		    sizeof(struct wire_tell));
@@ -118,7 +119,7 @@ static void test_deadlines(void **state)
 		follow(socks[i], &o);
 		assert_int_equal(o.exit.timed_out, 1);
 	}
-	assert_true(now_ms() - begun < 5000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 }
 
 int cases_end(void)

@@ -48,7 +48,7 @@ static void test_writers(void **state)
 static void test_unread_input(void **state)
 {
 	static unsigned char big[WIRE_DATA_MAX];
-	int sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "sleep 1; wc -c"), in;
+	int sock = sh_start(&(struct spec){ .flags = WIRE_EXEC_STDIN }, "sleep 3; wc -c"), in;
 	uint32_t pid = expect_started(sock);
 	size_t sent = 0;
 
@@ -154,7 +154,7 @@ static void test_pty_kill(void **state)
 	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
 	follow(sock, &o);
 	assert_int_equal(o.exit.signal, 9);
-	assert_true(now_ms() - begun < 20000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 	run_sh(&(struct spec){ 0 },
 	       "for i in $(seq 200); do pgrep -f 'sleep 30[0]' >/dev/null || exit 0; sleep 0.05; done;"
 	       " pgrep -af 'sleep 30[0]'; exit 1",

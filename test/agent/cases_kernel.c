@@ -198,7 +198,7 @@ static void test_slow_sender(void **state)
 	(void)state;
 	assert_int_equal(wire_send(sock, WIRE_CODE, "print(1)", 8), 0);
 	next = cell_start(&test, "print('next')");
-	assert_true(quiet(next, 8000));
+	assert_true(quiet(next, 6000));
 	expect_failed(sock, WIRE_STEP_REQUEST, ETIMEDOUT);
 	cell_follow(next, &s);
 	assert_non_null(strstr(s.text, "out(next\n)"));
@@ -214,10 +214,13 @@ static void test_large_events(void **state)
 	assert_non_null(strstr(s.text, "out(alive\n)"));
 }
 
+/* Code that waits for a file. */
+#define UNTIL(path) "while not os.path.exists('" path "'): time.sleep(0.01)\n"
+
 /* In line; who waits may leave. */
 static void test_queue(void **state)
 {
-	int first = cell_start(&test, "time.sleep(0.3); turns = ['first']"),
+	int first = cell_start(&test, UNTIL("/tmp/first") "turns = ['first']"),
 	    gone = cell_start(&test, "turns.append('gone')"),
 	    last = cell_start(&test, "print(turns)");
 	int many[64];
@@ -226,15 +229,17 @@ static void test_queue(void **state)
 	(void)expect_started(first);
 	fd_close(gone);
 	assert_true(quiet(last, 100));
+	run_sh(&(struct spec){ 0 }, "touch /tmp/first", &o);
 	cell_follow(last, &s);
 	assert_non_null(strstr(s.text, "out(['first']\n)"));
 	fd_close(first);
 	/* The line has an end. */
-	first = cell_start(&test, "time.sleep(0.5)");
+	first = cell_start(&test, UNTIL("/tmp/many"));
 	(void)expect_started(first);
 	for (size_t i = 0; i < 63; i++)
 		many[i] = cell_start(&test, NULL);
 	expect_failed(cell_open(&test), WIRE_STEP_CONTEXT, EBUSY);
+	run_sh(&(struct spec){ 0 }, "touch /tmp/many", &o);
 	for (size_t i = 0; i < 63; i++)
 		cell_follow(many[i], &s);
 	fd_close(first);
@@ -280,11 +285,11 @@ static void test_background(void **state)
 	(void)state;
 	cell_run(
 		&test,
-		"def late():\n    time.sleep(0.2); say('result', '{late}'); print('late', flush=True)\n"
+		"def late():\n    time.sleep(1); say('result', '{late}'); print('late', flush=True)\n"
 		"threading.Thread(target=late).start()",
 		&s);
 	assert_null(strstr(s.text, "late"));
-	assert_true(quiet(box.control_fd, 500));
+	assert_true(quiet(box.control_fd, 2500));
 	cell_run(&test, "print('next')", &s);
 	assert_null(strstr(s.text, "{late}"));
 	assert_non_null(strstr(s.text, "out(late\nnext\n)"));
@@ -304,7 +309,7 @@ static void test_descriptors(void **state)
 		 "print(subprocess.run(['ls', '/proc/self/fd'], capture_output=True).stdout)", &s);
 	assert_non_null(strstr(s.text, "b'0\\n1\\n2\\n3\\n'")); /* 3 is the directory */
 	assert_int_equal(context_tell("env", SIGKILL), 0);
-	for (int i = 0; i < 100 && agent_fds() != before; i++)
+	for (int i = 0; i < 1000 && agent_fds() != before; i++)
 		(void)quiet(box.control_fd, 10);
 	assert_int_equal(agent_fds(), before);
 }

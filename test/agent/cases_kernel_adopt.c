@@ -47,7 +47,7 @@ static void leave(void)
 static void leave_for_good(void)
 {
 	leave();
-	for (int i = 0; i < 100 && contexts(list, sizeof(list)); i++)
+	for (int i = 0; i < 1000 && contexts(list, sizeof(list)); i++)
 		(void)quiet(box.control_fd, 10);
 	assert_int_equal(contexts(list, sizeof(list)), 0);
 }
@@ -179,7 +179,7 @@ static void test_replaced(void **state)
 	(void)state;
 	adopt("adopted");
 	say_ready(pid);
-	(void)quiet(ends[WIRE_ADOPT_REQUESTS], 50);
+	(void)quiet(ends[WIRE_ADOPT_REQUESTS], 500);
 	memcpy(first, ends, sizeof(ends));
 	adopt("adopted");
 	follow(command, &killed);

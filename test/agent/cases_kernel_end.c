@@ -60,7 +60,7 @@ static void test_hang_up(void **state)
 		fd_close(cell_start(&test, "time.sleep(60)"));
 	cell_run(&test, "print(x)", &s);
 	assert_non_null(strstr(s.text, "out(1\n)"));
-	assert_true(now_ms() - begun < 3000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 }
 
 static void test_tell_interrupt(void **state)
@@ -88,17 +88,17 @@ static void test_tell_interrupt(void **state)
 static void test_deaf(void **state)
 {
 	uint64_t begun = now_ms();
-	int sock = cell_start(&test,
-			      "signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"),
+	int sock = cell_start(&test, "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+				     "print('deaf', flush=True); time.sleep(60)"),
 	    next;
 
 	(void)state;
 	await_count(sock);
-	(void)quiet(sock, 200);
+	assert_int_equal(next_frame(sock), WIRE_OUT);
 	next = cell_start(&test, "print(1)");
 	fd_close(sock);
 	expect_failed(next, WIRE_STEP_CONTEXT, EPIPE);
-	assert_true(now_ms() - begun >= 5000 && now_ms() - begun < 9000);
+	assert_true(now_ms() - begun >= 5000 && now_ms() - begun < IN_TIME_MS);
 	expect_failed(cell_start(&test, "1"), WIRE_STEP_CONTEXT, ENOENT);
 }
 
@@ -184,16 +184,16 @@ static void test_broken_protocol(void **state)
 
 static void test_wall(void **state)
 {
-	const struct cell_spec wall = { .wall_ms = 300 };
+	const struct cell_spec wall = { .wall_ms = 2000 };
 	uint64_t begun = now_ms();
 
 	(void)state;
 	cell_run(&wall, "time.sleep(60)", &s);
 	assert_int_equal(s.end.reason, WIRE_CELL_WALL);
 	assert_int_equal(s.end.died, 0);
-	assert_true(s.end.wall_us >= 300000 && s.end.wall_us < 20000000);
+	assert_true(s.end.wall_us >= 2000000 && s.end.wall_us < IN_TIME_MS * 1000);
 	assert_non_null(strstr(s.text, "KeyboardInterrupt"));
-	assert_true(now_ms() - begun < 20000);
+	assert_true(now_ms() - begun < IN_TIME_MS);
 	cell_run(&(struct cell_spec){ .wall_ms = 20000 }, "print('in time')", &s);
 	assert_int_equal(s.end.reason, WIRE_CELL_DONE);
 	/* Who does not listen has two seconds. */
@@ -201,26 +201,26 @@ static void test_wall(void **state)
 	cell_run(&wall, "signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)", &s);
 	assert_int_equal(s.end.reason, WIRE_CELL_WALL);
 	assert_int_equal(s.end.died, 1);
-	assert_true(now_ms() - begun >= 2000 && now_ms() - begun < 20000);
+	assert_true(now_ms() - begun >= 4000 && now_ms() - begun < IN_TIME_MS);
 }
 
 /* A box that is paused is not in a hurry. */
 static void test_pause(void **state)
 {
-	int sock = cell_start(&(struct cell_spec){ .wall_ms = 2000 },
-			      "time.sleep(1); print('rested')");
+	int sock = cell_start(&(struct cell_spec){ .wall_ms = 5000 },
+			      "time.sleep(3); print('rested')");
 
 	(void)state;
 	await_count(sock);
 	if (cgroup_box_freeze(&box.cgroup, true) < 0)
 		skip(); /* no freezer here */
-	assert_true(quiet(sock, 4500));
+	assert_true(quiet(sock, 6500));
 	assert_int_equal(cgroup_box_freeze(&box.cgroup, false), 0);
 	assert_int_equal(next_frame(sock), WIRE_OUT);
 	assert_int_equal(next_frame(sock), WIRE_CELL_END);
 	memcpy(&s.end, got.data, sizeof(s.end));
 	assert_int_equal(s.end.reason, WIRE_CELL_DONE);
-	assert_true(s.end.wall_us < 3000000);
+	assert_true(s.end.wall_us < 6000000);
 	expect_end(sock);
 }
 
@@ -229,11 +229,11 @@ static void test_cpu(void **state)
 	(void)state;
 	cell_run(&(struct cell_spec){ .cpu_ms = 300 }, "while True: pass", &s);
 	assert_int_equal(s.end.reason, WIRE_CELL_CPU);
-	assert_true(s.end.cpu_us >= 300000 && s.end.cpu_us < 1500000);
+	assert_true(s.end.cpu_us >= 300000 && s.end.cpu_us < 5000000);
 	/* Of children too, once they have been reaped. */
 	cell_run(
 		&(struct cell_spec){ .cpu_ms = 200 },
-		"subprocess.run(['sh', '-c', 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'])\n"
+		"subprocess.run(['sh', '-c', 'i=0; while [ $i -lt 2000000 ]; do i=$((i+1)); done'])\n"
 		"time.sleep(10)",
 		&s);
 	assert_int_equal(s.end.reason, WIRE_CELL_CPU);
@@ -243,11 +243,11 @@ static void test_cpu(void **state)
 	assert_true(s.end.cpu_us < 100000);
 	/* It is told without a limit, also of one that died. */
 	cell_run(&test, "t = time.process_time() + 0.2\nwhile time.process_time() < t: pass", &s);
-	assert_true(s.end.cpu_us >= 190000 && s.end.cpu_us < 500000);
+	assert_true(s.end.cpu_us >= 190000 && s.end.cpu_us < 1000000);
 	cell_run(&test,
 		 "t = time.process_time() + 0.2\nwhile time.process_time() < t: pass\nos._exit(0)",
 		 &s);
-	assert_true(s.end.died && s.end.cpu_us >= 190000 && s.end.cpu_us < 500000);
+	assert_true(s.end.died && s.end.cpu_us >= 190000 && s.end.cpu_us < 1000000);
 }
 
 static void test_memory(void **state)
@@ -255,13 +255,13 @@ static void test_memory(void **state)
 	const struct cell_spec limited = { .memory_bytes = 32 << 20 };
 
 	(void)state;
-	cell_run(&limited, "x = []\nwhile True: x.append(b'x' * (1 << 20)); time.sleep(0.005)", &s);
+	cell_run(&limited, "x = []\nwhile True: x.append(b'x' * (1 << 20)); time.sleep(0.02)", &s);
 	assert_int_equal(s.end.reason, WIRE_CELL_MEMORY);
 	assert_true(s.end.memory_peak > 32 << 20 && s.end.memory_peak < 128 << 20);
 	/* Who hides from others does not hide from the agent. */
 	cell_run(&limited,
 		 "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-		 "x = []\nwhile True: x.append(b'x' * (1 << 20)); time.sleep(0.005)",
+		 "x = []\nwhile True: x.append(b'x' * (1 << 20)); time.sleep(0.02)",
 		 &s);
 	assert_int_equal(s.end.reason, WIRE_CELL_MEMORY);
 	(void)context_tell("test", SIGKILL);

@@ -115,7 +115,7 @@ static void test_terminal(void **state)
 	send_input(pid, "PS1='INNER> '; stty size; id -u; tty\n");
 	await_text(sock, "30 90\r\n0\r\n");
 	assert_int_equal(tell(pid, WIRE_TELL_RESIZE, 0, 40, 100), WIRE_DONE);
-	send_input(pid, "sleep 0.3; stty size\n");
+	send_input(pid, "until stty size | command grep -x '4[0] 100'; do sleep 0.1; done\n");
 	await_text(sock, "40 100\r\n");
 	send_input(pid, "sleep 300 & jobs; fg\n");
 	await_text(sock, "Running");

@@ -108,8 +108,8 @@ int main(int argc, char **argv)
 	};
 	const struct case_list lists[] = {
 		{ cases_request, n_cases_request }, { cases_names, n_cases_names },
-		{ cases_bytes, n_cases_bytes },     { cases_watch, n_cases_watch },
-		{ cases_box, n_cases_box },
+		{ cases_bytes, n_cases_bytes },     { cases_pipe, n_cases_pipe },
+		{ cases_watch, n_cases_watch },     { cases_box, n_cases_box },
 	};
 	struct fail fail = { 0 };
 	int failed = 1;

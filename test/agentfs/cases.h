@@ -3,9 +3,10 @@
 
 #include "drive.h"
 
-extern const struct CMUnitTest cases_request[], cases_names[], cases_bytes[], cases_watch[],
-	cases_box[];
-extern const size_t n_cases_request, n_cases_names, n_cases_bytes, n_cases_watch, n_cases_box;
+extern const struct CMUnitTest cases_request[], cases_names[], cases_bytes[], cases_pipe[],
+	cases_watch[], cases_box[];
+extern const size_t n_cases_request, n_cases_names, n_cases_bytes, n_cases_pipe, n_cases_watch,
+	n_cases_box;
 
 /* Empties the home directory. */
 int case_setup(void **state);

@@ -265,10 +265,13 @@ def test_half_upload(world):
                             b"x" * 200_000)
             getattr(connection, end)()
     time.sleep(0.3)
-    assert wait_for(lambda: read(box, "new").status == 404, 5), read(box, "new")
+
+    def names():
+        listed = box.rpc("filesystem.Filesystem/ListDir", {"path": "/home/user"})[1]["entries"]
+        return {entry["name"] for entry in listed} - {".bashrc", ".profile", ".bash_logout"}
+    assert wait_for(lambda: names() == {"old"}), names()
+    assert read(box, "new").status == 404, read(box, "new")
     assert read(box, "old").body == b"whole"
-    listed = box.rpc("filesystem.Filesystem/ListDir", {"path": "/home/user"})[1]["entries"]
-    assert {entry["name"] for entry in listed} - {".bashrc", ".profile", ".bash_logout"} == {"old"}, listed
 
 
 def test_metadata(world):

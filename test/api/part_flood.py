@@ -42,7 +42,7 @@ def unaffected(world, attack, count=8):
     """All that is asked succeeds, in bounded time. These are generous: two processors serve both sides."""
     with attackers(count, attack):
         time.sleep(0.3)
-        assert latency(world) < 2
+        assert latency(world) < 5
 
 
 def test_connections(world):

@@ -26,7 +26,6 @@ def refused(world, data, *statuses):
             return
         assert reply.status in statuses, f"{data[:200]!r}: {reply}"
         connection.send_some(head(world, method="GET", path="/health"))
-        connection.socket.settimeout(4)
         assert connection.ended() and b"HTTP/1.1" not in connection.buffer, \
             f"{data[:200]!r}: the connection goes on after {reply.status}: {connection.buffer[:100]}"
 

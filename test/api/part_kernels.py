@@ -143,8 +143,14 @@ def check_many(box):
 
 def check_order(box):
     """the number first, output before what was said after it, the error last"""
-    found = tell(box, "os.write(1, b'a'); say('count', '7'); say('error', '{\"name\":\"E\"}'); os.write(2, b'b'); time.sleep(0.2); "
-                      "say('result', '{\"text\":\"r\"}'); time.sleep(0.2); os.write(1, b'c')")
+    code = ("os.write(1, b'a'); say('count', '7'); say('error', '{\"name\":\"E\"}')\nwhile not os.path.exists('/tmp/stdout'): time.sleep(0.01)\n"
+            "os.write(2, b'b')\nwhile not os.path.exists('/tmp/stderr'): time.sleep(0.01)\n"
+            "say('result', '{\"text\":\"r\"}')\nwhile not os.path.exists('/tmp/result'): time.sleep(0.01)\nos.write(1, b'c')")
+    found = []
+    with cells.opened(box, code, language="told") as connection:
+        for event in cells.events(connection):
+            found.append(event)
+            box.run(f"touch /tmp/{event['type']}")  # each waits for what was before it
     assert [event["type"] for event in found[:-2]] == ["number_of_executions", "stdout", "stderr", "result", "stdout", "error"], found
     assert found[0]["execution_count"] == 7 and found[-3]["value"] == found[-3]["traceback"] == "", found
 

@@ -2,7 +2,6 @@
 """Contexts of Bash, R and Java in a box: state, errors, interrupts, directories, and the end of an interpreter. What
 their kernels do with cells is looked at more closely in test/kernels."""
 import shutil
-import time
 
 import cells
 import tap
@@ -40,9 +39,7 @@ def keeps_state(world, language):
     with cells.opened(box, endless, language=language) as connection:
         cells.until(cells.events(connection), "stdout")
         connection.reset()
-    began = time.monotonic()
     assert text(cell(box, show, language=language)) == "5\n"
-    assert time.monotonic() - began < 20
     # An interpreter that ends is made anew, and that is said.
     assert error(cell(box, kill, language=language))["name"] == "ContextDied"
     assert text(cell(box, show, language=language)) != "5\n"

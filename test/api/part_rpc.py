@@ -90,7 +90,7 @@ def test_spellings(world):
     with box.start("sleep 60") as connection:
         pid = next(raw.messages(connection))[1]["event"]["start"]["pid"]
         assert box.rpc("process.Process/SendSignal", {"process": {"pid": pid}, "signal": 15})[0] == 200
-    assert wait_for(lambda: not running(box), 5)
+    assert wait_for(lambda: not running(box))
 
 
 def test_envelopes(world):
@@ -123,7 +123,7 @@ def test_timeouts(world):
     box = world.client.create()
     answer = last(box.start("sleep 60", {"Connect-Timeout-Ms": "700"}))
     assert answer["error"]["code"] == "deadline_exceeded", answer
-    assert wait_for(lambda: not running(box), 5)
+    assert wait_for(lambda: not running(box))
     for bad in ("-1", "x", "99999999999", "1.5", ""):
         with box.start("true", {"Connect-Timeout-Ms": bad}) as connection:
             assert connection.status in (200, 400), bad
@@ -132,7 +132,7 @@ def test_timeouts(world):
 def test_keepalive(world):
     """Keepalive-Ping-Interval: something is said in the silence"""
     box = world.client.create()
-    with box.start("sleep 2.5", {"Keepalive-Ping-Interval": "1"}) as connection:
+    with box.start("sleep 5", {"Keepalive-Ping-Interval": "1"}) as connection:
         events = [message.get("event", {}) for flags, message in raw.messages(connection) if not flags]
     assert sum("keepalive" in event for event in events) >= 1, events
 
@@ -158,7 +158,7 @@ def test_half_closed(world):
             assert out == b"late\n" and end, (out, end)
         except raw.Closed:
             pass
-    assert wait_for(lambda: not running(box), 5)
+    assert wait_for(lambda: not running(box))
 
 
 def test_kill_resets(world):
@@ -195,16 +195,20 @@ def test_flood_of_output(world):
 def test_slow_reader(world):
     """one slow reader does not slow another reader of the same command"""
     box = world.client.create()
-    slow = box.start("for i in $(seq 20000); do echo 0123456789012345678901234567890123456789; done; sleep 0.2; echo done")
+    slow = box.start("until [ -e /tmp/go ]; do sleep 0.01; done; "
+                     "for i in $(seq 20000); do echo 0123456789012345678901234567890123456789; done; sleep 0.2; echo done")
     pid = next(raw.messages(slow))[1]["event"]["start"]["pid"]
     with box.stream("process.Process/Connect", {"process": {"pid": pid}}) as fast:
+        events = raw.messages(fast)
+        next(events)
+        box.run("touch /tmp/go")
         thread_result = []
-        thread = threading.Thread(target=lambda: thread_result.append(raw.collect(raw.messages(fast))))
+        thread = threading.Thread(target=lambda: thread_result.append(raw.collect(events)))
         thread.start()
         thread.join(15)
         finished = bool(thread_result)
         slow.close()
-        thread.join(15)
+        thread.join(raw.PATIENCE)
     assert thread_result and thread_result[0][0].endswith(b"done\n"), (finished, thread_result)
 
 

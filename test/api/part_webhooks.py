@@ -78,7 +78,8 @@ def test_delivery(_):
         box = client.create(metadata={"é": "\n"})
         client.ask("POST", f"/sandboxes/{box.id}/pause")
         box.kill()
-        assert service.wait_for(lambda: hook.of(box.id, KILLED), 10), hook.seen
+        # Each is sent by itself: the second may arrive first.
+        assert service.wait_for(lambda: hook.of(box.id, CREATED) and hook.of(box.id, KILLED)), hook.seen
         headers, body = hook.of(box.id, CREATED)[0]
         assert headers["e2b-signature"] == signature(body) and headers["e2b-signature-version"] == "v1", headers
         assert headers["e2b-webhook-id"] == hook_id and headers["e2b-delivery-id"], headers
@@ -90,10 +91,10 @@ def test_delivery(_):
         client.ask("PATCH", f"/events/webhooks/{hook_id}", {"enabled": False})
         silent = client.create()
         # Who gets an event is decided once for all webhooks, a moment after it happened.
-        assert service.wait_for(lambda: witness.of(silent.id, CREATED), 10), witness.seen
+        assert service.wait_for(lambda: witness.of(silent.id, CREATED)), witness.seen
         client.ask("PATCH", f"/events/webhooks/{hook_id}", {"enabled": True})
         silent.kill()
-        assert service.wait_for(lambda: hook.of(silent.id, KILLED), 10)
+        assert service.wait_for(lambda: hook.of(silent.id, KILLED))
         assert not hook.of(silent.id, CREATED)
 
 
@@ -103,10 +104,10 @@ def test_again(_):
         register(client, hook.port, [CREATED])
         deleted_id = register(client, deleted.port, [CREATED])
         first, second = client.create(), client.create()
-        assert service.wait_for(lambda: len(hook.seen) == 2 and len(deleted.seen) == 2, 20), (hook.seen, deleted.seen)
+        assert service.wait_for(lambda: len(hook.seen) >= 2 and len(deleted.seen) >= 2), (hook.seen, deleted.seen)
         assert client.ask("DELETE", f"/events/webhooks/{deleted_id}").status == 200
         # Ten seconds later.
-        assert service.wait_for(lambda: len(hook.of(first.id, CREATED)) == 2 and len(hook.of(second.id, CREATED)) == 2, 40), hook.seen
+        assert service.wait_for(lambda: len(hook.of(first.id, CREATED)) == 2 and len(hook.of(second.id, CREATED)) == 2), hook.seen
         attempts = {headers["e2b-delivery-id"] for headers, _ in hook.seen}
         assert len(attempts) == len(hook.seen) == 4, hook.seen
         # What failed at the same time would have been tried again by now, or is about to be.

@@ -104,13 +104,22 @@ def do_big(peer, _, query):
     return True
 
 
+NEXT = threading.Semaphore(0)
+
+
+def do_next(peer, _, __):
+    """Lets the next event happen."""
+    NEXT.release()
+    return answer(peer, b"")
+
+
 def do_events(peer, _, query):
-    """Server-sent events, one each time the pause is over."""
+    """Server-sent events, one each time somebody asks for the next."""
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
     for number in range(int(query["events"])):
         data = f"data: {number}\n\n".encode()
         peer.send(b"%x\r\n%s\r\n" % (len(data), data))
-        time.sleep(float(query["pause"]))
+        NEXT.acquire()  # pylint: disable=consider-using-with
     peer.send(b"0\r\n\r\n")
     return True
 

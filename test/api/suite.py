@@ -14,7 +14,7 @@ import raw  # noqa: E402  pylint: disable=wrong-import-position
 import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
-PARTS = ("part_auth", "part_routes", "part_heads", "part_bodies", "part_limits", "part_control", "part_webhooks", "part_secrets", "part_files",
+PARTS = ("part_auth", "part_routes", "part_heads", "part_bodies", "part_limits", "part_control", "part_webhooks", "part_secrets", "part_files", "part_uploads",
          "part_rpc", "part_interpreter", "part_kernels", "part_languages", "part_scripts", "part_reasons", "part_network", "part_ports", "part_slow", "part_flood")
 
 

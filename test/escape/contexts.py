@@ -301,7 +301,7 @@ def zy_09(world):
     printed(box, "import subprocess\nfor _ in range(3): subprocess.Popen(['sleep', '1000'], start_new_session=True)")
     breach_if(len(host_pids(uid)) < 4, "the processes are not there")
     box.kill()
-    left = wait_for(lambda: not host_pids(uid), 10)
+    left = wait_for(lambda: not host_pids(uid))
     breach_if(not left, "they outlive their box:", host_pids(uid))
     zombies = [pid for pid in service.children(world.zygotes()[True]) if not service.alive(pid)]
     breach_if(zombies, "the zygote did not wait for", zombies)
@@ -424,7 +424,7 @@ def zy_13(world):
         other.kill()
     uid = host_uid(box)
     box.kill()
-    breach_if(not wait_for(lambda: not host_pids(uid), 10), "a context outlives its box when its zygote is gone")
+    breach_if(not wait_for(lambda: not host_pids(uid)), "a context outlives its box when its zygote is gone")
     world.loaded()
 
 

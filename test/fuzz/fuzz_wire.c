@@ -41,6 +41,8 @@ static void check_accepted(size_t n, enum wire_socket where)
 
 	if (in.head.type == WIRE_ENTRY)
 		check_entry((const struct wire_fs_entry *)in.data, wire_len(&in));
+	if (in.head.type == WIRE_PIPE)
+		assert(((const struct wire_pipe *)in.data)->bytes > 0 && where == WIRE_ON_TO_OP);
 	assert(in.head.len == n && in.head.zero == 0 && wire_len(&in) == n - sizeof(in.head));
 	assert(sock_pair(pair) == 0);
 	assert(wire_send(pair[0], (enum wire_type)in.head.type, in.data, wire_len(&in)) == 0);

@@ -38,7 +38,7 @@ def cell(box, code, timeout=60, **body):
 
 
 @contextlib.contextmanager
-def opened(box, code, timeout=30, **body):
+def opened(box, code, timeout=raw.PATIENCE, **body):
     """A cell whose head has come; read it with events()."""
     payload = json.dumps({"code": code} | body).encode()
     lines = headers(box) | {"Host": f"127.0.0.1:{box.client.port}", "Content-Type": "application/json",

@@ -10,6 +10,7 @@ import struct
 Seen = collections.namedtuple("Seen", "method path headers reply")
 SEEN = []
 HEAD_MAX = 1 << 20
+PATIENCE = 60  # seconds: a service that says nothing for so long hangs
 
 
 class Closed(Exception):
@@ -37,7 +38,7 @@ class Reply:
 class Connection:
     """source: an address of loopback to come from, for tests that are not to be taken for one another."""
 
-    def __init__(self, port, timeout=20, source="127.0.0.1", receive_buffer=None):
+    def __init__(self, port, timeout=PATIENCE, source="127.0.0.1", receive_buffer=None):
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -177,10 +178,10 @@ class Client:
     def __init__(self, port, key, source="127.0.0.1"):
         self.port, self.key, self.source = port, key, source
 
-    def connect(self, timeout=20, **options):
+    def connect(self, timeout=PATIENCE, **options):
         return Connection(self.port, timeout, self.source, **options)
 
-    def ask(self, method, path, body=None, headers=None, chunked=False, timeout=20):
+    def ask(self, method, path, body=None, headers=None, chunked=False, timeout=PATIENCE):
         headers = ({"X-API-KEY": self.key} if self.key else {}) | (headers or {})
         with self.connect(timeout) as connection:
             return connection.ask(method, path, headers, body, chunked)
@@ -214,7 +215,7 @@ class Box:
         reply = self.ask("POST", "/" + method, message, {"Connect-Protocol-Version": "1"} | (headers or {}))
         return reply.status, reply.json() if reply.body else None
 
-    def stream(self, method, message, headers=None, timeout=20):
+    def stream(self, method, message, headers=None, timeout=PATIENCE):
         """Opens a stream. Returns the connection behind its head; messages() reads it."""
         connection = self.client.connect(timeout)
         payload = message if isinstance(message, bytes) else envelope(json.dumps(message).encode())
@@ -226,7 +227,7 @@ class Box:
         connection.status, connection.reply_headers = connection.head()
         return connection
 
-    def start(self, command, headers=None, timeout=20, **more):
+    def start(self, command, headers=None, timeout=PATIENCE, **more):
         message = {"process": {"cmd": "/bin/bash", "args": ["-l", "-c", command]}, "stdin": False} | more
         return self.stream("process.Process/Start", message, headers, timeout)
 

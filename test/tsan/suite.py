@@ -20,7 +20,7 @@ from load import Load  # noqa: E402  pylint: disable=wrong-import-position
 SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 60
 THREADS = 12
 # What needs a quick server is left out (slow, flood, limits), and what no sanitized server can pass: it has no seal.
-API_PARTS = ("auth", "routes", "bodies", "control", "webhooks", "files", "rpc", "interpreter", "kernels", "reasons", "network", "ports")
+API_PARTS = ("auth", "routes", "bodies", "control", "webhooks", "files", "uploads", "rpc", "interpreter", "kernels", "reasons", "network", "ports")
 NOT_SEALED = re.compile("AP-17: the server's memory|/capabilities")
 BUILD = pathlib.Path(f"{service.BUILD}-tsan")
 TMP = pathlib.Path(tempfile.mkdtemp(prefix="glovebox-tsan."))

@@ -170,6 +170,63 @@ static void test_request(void **state)
 	fd_close(pair[1]);
 }
 
+/* Packs messages; returns how much of to is used. */
+static size_t pack(unsigned char *to, size_t at, enum wire_type type, const char *text)
+{
+	size_t len = strlen(text);
+	struct wire_head head = { .type = (uint16_t)type, .len = (uint32_t)(sizeof(head) + len) };
+
+	memcpy(to + at, &head, sizeof(head));
+	at += sizeof(head);
+	for (size_t i = 0; i < len; i++)
+		to[at + i] = (unsigned char)text[i]; /* without its NUL */
+	return at + len;
+}
+
+static int read_several(const unsigned char *data, size_t len)
+{
+	int pair[2], r;
+
+	request_init();
+	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(wire_send(pair[0], WIRE_SEVERAL, data, len), 0);
+	fd_close(pair[0]);
+	r = request_read(pair[1], &q);
+	fd_close(pair[1]);
+	return r;
+}
+
+static void test_several(void **state)
+{
+	unsigned char data[256];
+	size_t n = pack(data, 0, WIRE_CWD, "/tmp"), whole;
+
+	(void)state;
+	n = pack(data, n, WIRE_ARG, "a");
+	n = pack(data, n, WIRE_ARG, "");
+	n = pack(data, n, WIRE_ENV, "A=1");
+	assert_int_equal(read_several(data, n), -ECANCELED); /* hung up before GO */
+	whole = pack(data, n, WIRE_GO, "");
+	assert_int_equal(read_several(data, whole), 0);
+	assert_string_equal(q.cwd, "/tmp");
+	assert_int_equal(q.n_args, 2);
+	assert_string_equal(q.args[0], "a");
+	assert_string_equal(q.envs[0], "A=1");
+	/* Cut off anywhere it is nonsense, or not yet complete. */
+	for (size_t i = sizeof(struct wire_head); i < whole; i++)
+		assert_true(read_several(data, i) < 0);
+	assert_int_equal(read_several(data, pack(data, whole, WIRE_ARG, "b")), -EPROTO);
+	assert_int_equal(read_several(data, pack(data, n, WIRE_SEVERAL, "12345678")), -EPROTO);
+	assert_int_equal(read_several(data, pack(data, n, WIRE_OUT, "x")), -EPROTO);
+	assert_int_equal(read_several(data, pack(data, n, WIRE_IN, "x")), -EPROTO);
+	/* A length that leads out of the packet, and one that leads nowhere. */
+	(void)pack(data, n, WIRE_GO, "");
+	data[n + offsetof(struct wire_head, len)]++;
+	assert_int_equal(read_several(data, whole), -EPROTO);
+	data[n + offsetof(struct wire_head, len)] = 0;
+	assert_int_equal(read_several(data, whole), -EPROTO);
+}
+
 static int read_one(enum wire_type type, const void *data, size_t len)
 {
 	int pair[2], r;
@@ -322,10 +379,10 @@ static void test_enter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_user),         cmocka_unit_test(test_bad_users),
-		cmocka_unit_test(test_groups),       cmocka_unit_test(test_request),
-		cmocka_unit_test(test_bad_requests), cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_enter),
+		cmocka_unit_test(test_user),        cmocka_unit_test(test_bad_users),
+		cmocka_unit_test(test_groups),      cmocka_unit_test(test_request),
+		cmocka_unit_test(test_several),     cmocka_unit_test(test_bad_requests),
+		cmocka_unit_test(test_environment), cmocka_unit_test(test_enter),
 	};
 
 	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);

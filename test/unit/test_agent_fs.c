@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 	const struct case_list lists[] = {
 		{ pure, ARRAY_SIZE(pure) },     { cases_request, n_cases_request },
 		{ cases_names, n_cases_names }, { cases_bytes, n_cases_bytes },
-		{ cases_watch, n_cases_watch },
+		{ cases_pipe, n_cases_pipe },   { cases_watch, n_cases_watch },
 	};
 	int failed;
 

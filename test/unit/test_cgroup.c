@@ -545,7 +545,7 @@ static void test_memory_is_counted(void **state)
 	struct cgroup_exec e;
 	struct cgroup_usage u;
 	pid_t pid;
-	time_t deadline = time(NULL) + 10;
+	time_t deadline = time(NULL) + 60;
 
 	(void)state;
 	b = box_make("memory", &none);
@@ -718,6 +718,12 @@ static uint64_t cpu_of(struct cgroup_box *b, struct cgroup_exec *e)
 	return u.cpu_us;
 }
 
+static int burn_on(int fd)
+{
+	(void)fd;
+	return burn(UINT64_MAX, 120000);
+}
+
 /* Frozen it stands still, thawed it goes on, and killed it dies either way. */
 static void test_freeze(void **state)
 {
@@ -730,7 +736,7 @@ static void test_freeze(void **state)
 	(void)state;
 	b = box_make("freeze", &none);
 	e = exec_make(&b, &none);
-	pid = spawn(&b, &e, burn_wall, -1);
+	pid = spawn(&b, &e, burn_on, -1);
 	assert_int_equal(cgroup_box_is_frozen(&b), 0);
 	assert_int_equal(cgroup_box_freeze(&b, true), 0);
 	while ((r = cgroup_box_is_frozen(&b)) == 0)
@@ -740,7 +746,8 @@ static void test_freeze(void **state)
 	(void)usleep(100000);
 	assert_int_equal(cpu_of(&b, &e), stood_at);
 	assert_int_equal(cgroup_box_freeze(&b, false), 0);
-	(void)usleep(100000);
+	for (int i = 0; i < 6000 && cpu_of(&b, &e) == stood_at; i++)
+		(void)usleep(10000); /* until it gets a CPU */
 	assert_true(cpu_of(&b, &e) > stood_at);
 	assert_int_equal(cgroup_box_freeze(&b, true), 0);
 	assert_int_equal(cgroup_box_kill(&b), 0);
@@ -890,7 +897,7 @@ static void test_remove_waits(void **state)
 	(void)clock_gettime(CLOCK_MONOTONIC, &start);
 	assert_int_equal(cgroup_box_remove(&b), -EBUSY);
 	(void)clock_gettime(CLOCK_MONOTONIC, &end);
-	assert_in_range(end.tv_sec - start.tv_sec, 0, 10);
+	assert_in_range(end.tv_sec - start.tv_sec, 0, 60);
 	assert_int_equal(kill(pid, 0), 0);
 	assert_int_equal(cgroup_box_kill(&b), 0);
 	box_end(&b, &e); /* not waited for: it may still be dying */

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define WAIT_MS 5000
+#define WAIT_MS 60000
 
 static struct server server;
 static struct sandbox sandbox = { .server = &server };
@@ -317,7 +317,7 @@ static void test_secret_changes(void **state)
 	__atomic_store_n(&secret, NULL, __ATOMIC_SEQ_CST);
 	outlets_secret_changed(server.outlets, "key1", "k");
 	expect_secret(&e, "");
-	for (int i = 0; i < 100 && __atomic_load_n(&more_lines, __ATOMIC_SEQ_CST) == 0; i++)
+	for (int i = 0; i < 3000 && __atomic_load_n(&more_lines, __ATOMIC_SEQ_CST) == 0; i++)
 		(void)poll(NULL, 0, 20);
 	assert_int_equal(more_lines, 1);
 	fd_close(e.sock);
@@ -337,19 +337,20 @@ static void test_events(void **state)
 {
 	enum { FLOOD = 1000 };
 	struct egress_end e = connect_egress(server.outlets);
+	time_t begun = time(NULL);
 	json_t *all;
 
 	tell(&e, 1, POLICY_ALLOWED, 0);
 	tell(&e, 1, POLICY_ALLOWED, EGRESS_EVENT_END);
 	for (unsigned i = 0; i < FLOOD; i++)
 		tell(&e, 2 + i, POLICY_NOT_ALLOWED, 0);
-	for (int i = 0; i < 200 && total(*state, "refused") < FLOOD; i++)
+	for (int i = 0; i < 3000 && total(*state, "refused") < FLOOD; i++)
 		(void)poll(NULL, 0, 20);
 	assert_int_equal(total(*state, "refused"), FLOOD);
 	assert_int_equal(total(*state, "allowed"), 1);
 	assert_int_equal(total(*state, "bytes_up"), 10);
-	/* 20 in a second, and perhaps the second changed, which also brings a line about those left out. */
-	assert_true(lines >= 20 && lines <= 20 * 5 + 5);
+	/* 20 in a second, and when the second changes a line about those left out. */
+	assert_in_range(lines, 20, 21 * (time(NULL) - begun + 2));
 	all = outlet_json(*state, 1000);
 	assert_int_equal(json_array_size(json_object_get(all, "connections")), OUTLET_LOG_MAX);
 	json_decref(all);

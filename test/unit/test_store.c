@@ -75,13 +75,13 @@ static void test_key_expires(void **state)
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	assert_int_equal(store_key_create(s, "short", STORE_SCOPE_SANDBOXES,
-					  now.tv_sec * 1000 + now.tv_nsec / 1000000 + 300, &key,
+					  now.tv_sec * 1000 + now.tv_nsec / 1000000 + 3000, &key,
 					  text, &fail),
 			 0);
 	assert_int_equal(store_key_check(s, text, 44, &key), 0);
 	assert_int_equal(store_key_count(s, &n), 0);
 	assert_int_equal(n, 1);
-	pause_ms(350); /* the answer is still in memory, and no longer good */
+	pause_ms(3050); /* the answer is still in memory, and no longer good */
 	assert_int_equal(store_key_check(s, text, 44, &key), -EACCES);
 	assert_int_equal(store_key_count(s, &n), 0);
 	assert_int_equal(n, 0);

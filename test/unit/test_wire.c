@@ -70,8 +70,8 @@ static void fill(unsigned type, size_t len)
 	if (type == WIRE_TELL)
 		*(struct wire_tell *)frame.data =
 			(struct wire_tell){ .what = WIRE_TELL_SIGNAL, .signal = 1 };
-	if (type == WIRE_FS || type == WIRE_CHANGE || type == WIRE_SIGNAL)
-		frame.data[0] = 1; /* op, what, signal */
+	if (type == WIRE_FS || type == WIRE_CHANGE || type == WIRE_SIGNAL || type == WIRE_PIPE)
+		frame.data[0] = 1; /* op, what, signal, bytes */
 	if (type == WIRE_ENTRY && len > sizeof(*e)) {
 		size_t left = len - sizeof(*e), attrs = left > 4 ? left - 1 : 0;
 

@@ -149,7 +149,7 @@ static int be_agent(void)
 		int sock = next_request(&type);
 
 		if (type == EXEC) {
-			read_until(sock, GO);
+			read_until(sock, SEVERAL);
 			misdeeds[which].exec(sock);
 		} else if (type == PUT && is_misdeed("deaf")) {
 			silence();

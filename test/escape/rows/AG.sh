@@ -173,13 +173,13 @@ AG_13() {
 	[ "$(json .status)" = setup_error ] || breach "silent from the start: $(json .status)"
 	# Silent while files come out: the operator's signal must still end it.
 	"$ATTACKS/attack-AG" host get-mute .rss "$glovebox" run --out o -- /bin/true >/dev/null 2>&1 &
-	for try in {1..50}; do
+	for try in {1..600}; do
 		pid=$(pgrep -P "$!" -x glovebox) && break
 		sleep 0.1
 	done
 	sleep 1
 	kill -TERM "$pid"
-	for try in {1..100}; do
+	for try in {1..300}; do
 		[ -e "/proc/$pid" ] || break
 		sleep 0.1
 	done

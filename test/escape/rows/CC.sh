@@ -27,12 +27,7 @@ cc_host_hold() {
 }
 
 box_wait_host() {
-	local i
-
-	for ((i = 0; i < 400; i++)); do
-		if grep -qx ready "$ROW_TMP/host.out"; then return 0; fi
-		sleep 0.025
-	done
+	! soon grep -qx ready "$ROW_TMP/host.out" || return 0
 	breach "the host's side: $(cat "$ROW_TMP/host.out")"
 }
 

@@ -41,13 +41,13 @@ CR_02() {
 	cr_alone '
 		for victim in glovebox agent; do
 			"$GLOVEBOX" run -- sh -c "trap \"\" TERM HUP; sleep 70 & sleep 70 & sleep 70" >/dev/null 2>&1 &
-			for i in $(seq 100); do
+			for i in $(seq 600); do
 				[ "$(pgrep -xc sleep || true)" -ge 3 ] && break
 				command sleep 0.1
 			done
 			[ "$victim" = glovebox ] && kill -9 $! || kill -9 "$(pgrep -x glovebox-agent)"
 			wait $! || true
-			for i in $(seq 20); do
+			for i in $(seq 200); do
 				[ -z "$(cr_living)" ] && break
 				command sleep 0.1
 			done
@@ -104,13 +104,22 @@ CR_05() {
 	'
 }
 
-# Many at once over one state directory: everybody gets ids of their own.
-CR_06() {
-	local i all
+twelve_maps() {
+	[ "$(cat "$ROW_TMP"/map.* | grep -c .)" -eq 12 ]
+}
 
+# Many at once over one state directory: everybody gets ids of their own. None of them ends before the last has begun.
+CR_06() {
+	local i all gate
+
+	mkfifo "$ROW_TMP/gate"
+	exec {gate}<>"$ROW_TMP/gate"
 	for ((i = 0; i < 12; i++)); do
-		"$GLOVEBOX" run -- sh -c 'cat /proc/self/uid_map; sleep 1' >"$ROW_TMP/map.$i" &
+		"$GLOVEBOX" run --timeout 90s --stdin "$ROW_TMP/gate" -- sh -c 'cat /proc/self/uid_map; cat' \
+			>"$ROW_TMP/map.$i" {gate}>&- &
 	done
+	soon twelve_maps || true
+	exec {gate}>&-
 	wait
 	all=$(cat "$ROW_TMP"/map.*)
 	[ "$(grep -c . <<<"$all")" -eq 12 ] || breach "not all of them ran: $all"

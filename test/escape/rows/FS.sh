@@ -328,8 +328,12 @@ FS_22() {
 FS_23() { attack FS-23; }
 FS_24() { attack FS-24; }
 
+four_listen() {
+	[ "$(cat -- *.log | grep -c listening)" -eq 4 ]
+}
+
 FS_25() {
-	local where listener i
+	local where listener
 
 	need_root
 	template tpl
@@ -339,11 +343,7 @@ FS_25() {
 	for where in tpl/srv tpl/run tpl/home/user given; do
 		LISTEN=$where/api.sock "$ATTACKS/attack-FS" listen >"${where//\//-}.log" &
 	done
-	for ((i = 0; i < 100; i++)); do
-		[ "$(cat -- *.log | grep -c listening)" -lt 4 ] || break
-		sleep 0.05
-	done
-	[ "$i" -lt 100 ] || breach 'the services did not start'
+	soon four_listen || breach 'the services did not start'
 	box --in given/api.sock:api.sock -- /bin/true
 	[ "$STATUS" -eq 2 ] || breach "a socket was taken for an input: status $STATUS"
 	box --in given -- /bin/ls -A given

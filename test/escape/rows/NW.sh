@@ -15,8 +15,6 @@ nw_end() {
 
 # Makes the interface and shows that what is sent through it is seen.
 nw_watch() {
-	local i
-
 	if [ "$(id -u)" -ne 0 ] || [ "${ESCAPE_NETNS:-}" != 1 ]; then
 		cannot 'needs root, for a network namespace where it can do no harm'
 	fi
@@ -24,10 +22,7 @@ nw_watch() {
 	trap nw_end EXIT
 	"$ATTACKS/attack-NW" watch escape0 >>"$ROW_TMP/packets" &
 	NW_WATCH=$!
-	for ((i = 0; i < 200; i++)); do
-		if grep -qsx ready "$ROW_TMP/packets"; then break; fi
-		sleep 0.025
-	done
+	soon grep -qsx ready "$ROW_TMP/packets" || breach 'nobody watches'
 	ip link set escape0 up
 	ip address add 192.0.2.1/24 dev escape0
 	ip route add default dev escape0
@@ -41,13 +36,8 @@ nw_watch() {
 }
 
 nw_control() {
-	local i
-
 	echo x 2>/dev/null >"/dev/udp/$1/9" || breach "the test itself cannot send to $1"
-	for ((i = 0; i < 200; i++)); do
-		if grep -qsa "to $1\$" "$ROW_TMP/packets"; then return 0; fi
-		sleep 0.025
-	done
+	! soon grep -qsa "to $1\$" "$ROW_TMP/packets" || return 0
 	breach "a packet to $1 is not seen: this shows nothing"
 }
 
@@ -71,17 +61,12 @@ nw_attack() {
 NW_01() { nw_attack NW-01; }
 
 nw_hold() {
-	local i
-
 	trap nw_end EXIT
 	mkfifo "$ROW_TMP/host.in"
 	exec {NW_IN}<>"$ROW_TMP/host.in"
 	"$ATTACKS/attack-NW" hold 0 <"$ROW_TMP/host.in" >"$ROW_TMP/host.out" &
 	NW_WATCH=$!
-	for ((i = 0; i < 200; i++)); do
-		if grep -qs '^ready' "$ROW_TMP/host.out"; then break; fi
-		sleep 0.025
-	done
+	soon grep -qs '^ready' "$ROW_TMP/host.out" || true
 	NW_PORT=$(sed -n 's/^ready //p' "$ROW_TMP/host.out")
 	[ -n "$NW_PORT" ] || breach "the host cannot listen"
 }

@@ -107,20 +107,22 @@ RX_15() {
 	attack RX-15
 }
 
+# has_printed MIB: the run in the background has passed on more than that.
+has_printed() {
+	[ "$(awk '/^wchar/ { print $2 }' "/proc/$BG/io")" -gt $(($1 << 20)) ]
+}
+
 # Our own memory while it prints as fast as it can; then the cap, and what is kept.
 RX_16() {
-	local rss idle printed i
+	local rss idle printed
 
-	"$GLOVEBOX" run --output 4G --timeout 20s --cpu-time 60s --in "$ATTACKS/attack-RX:attack" -- ./attack RX-16 \
+	"$GLOVEBOX" run --output 4G --timeout 90s --cpu-time 90s --in "$ATTACKS/attack-RX:attack" -- ./attack RX-16 \
 		>/dev/null 2>&1 </dev/null &
 	BG=$!
-	sleep 1
+	soon has_printed 1 || breach 'it prints nothing'
 	idle=$(awk '/VmRSS/ { print $2 }' "/proc/$BG/status")
-	for ((i = 0; i < 30; i++)); do
-		sleep 0.5
-		printed=$(awk '/^wchar/ { print $2 }' "/proc/$BG/io")
-		[ "$printed" -le $((64 << 20)) ] || break
-	done
+	soon has_printed 64 || true
+	printed=$(awk '/^wchar/ { print $2 }' "/proc/$BG/io")
 	rss=$(awk '/VmHWM/ { print $2 }' "/proc/$BG/status")
 	kill "$BG"
 	wait "$BG" || true
@@ -177,7 +179,8 @@ RX_21() {
 	watch_box
 	dir=$(watch_cgroup memory)
 	if [ -f "$dir/memory.swappiness" ]; then
-		for file in "$dir" "$dir/exec-1"; do
+		for file in "$dir" "$dir"/exec-1; do
+			[ -d "$file" ] || continue # the agent and its only command may share one
 			[ "$(cat "$file/memory.swappiness")" = 0 ] || breach "$file may swap"
 			[ ! -f "$file/memory.memsw.limit_in_bytes" ] ||
 				[ "$(cat "$file/memory.memsw.limit_in_bytes")" = "$(cat "$file/memory.limit_in_bytes")" ] ||
@@ -200,7 +203,7 @@ RX_23() {
 
 	watch_start -- sleep 20
 	watch_box
-	child=$(head -n 1 "$(watch_cgroup memory)/exec-1/cgroup.procs")
+	child=$(head -n 1 "$(watch_cgroup pids)/exec-1/cgroup.procs")
 	ours=$(cat "/proc/$BG/oom_score_adj")
 	[ "$(cat "/proc/$child/oom_score_adj")" -ge 500 ] || breach "the payload's score is as ours, $ours"
 	[ "$ours" -lt 500 ] || breach "our own score is $ours"
@@ -214,7 +217,7 @@ RX_24() {
 	watch_box
 	watch_end 60
 	[ "$(json .exit_code)" = 0 ] || breach "$(json '.status + ": " + .stdout + .message')"
-	watch_gone 2
+	watch_gone
 }
 
 # Each box is a memory cgroup; one that is removed but still charged for something stays in memory. Others on this

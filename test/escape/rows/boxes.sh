@@ -39,7 +39,7 @@ box_open() {
 box_wait() {
 	local i
 
-	for ((i = 0; i < 400; i++)); do
+	for ((i = 0; i < 2400; i++)); do
 		if grep -qsaF -- "$2" "$ROW_TMP/$1.out"; then return 0; fi
 		kill -0 "${BOX_PID[$1]}" 2>/dev/null || break
 		sleep 0.025

@@ -27,7 +27,7 @@ hold_box() {
 	BG=$!
 	exec {HOLD}>"$ROW_TMP/.hold"
 	watch_box
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		if grep -qs '^ready' "$ROW_TMP/.out"; then
 			return 0
 		fi

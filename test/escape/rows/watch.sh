@@ -24,21 +24,21 @@ watch_attack() {
 	watch_start "$@" --in "$ATTACKS/attack-$group:attack" -- ./attack "$row"
 }
 
-# The command is running when somebody is in its own cgroup, a leaf of the box's.
+# The command is running when somebody is in its own cgroup, a leaf of the box's. Memory may have none.
 watch_box() {
 	local i child
 
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		for child in $(cut -d ' ' -f 1- "/proc/$BG/task/$BG/children" 2>/dev/null || true); do
 			[ "$(cat "/proc/$child/comm" 2>/dev/null)" = glovebox-agent ] || continue
 			BOX_INIT=$child
 			BOX_CGROUP=$(sed -n 's|^[0-9]*:\(memory\)*:\(.*/box-[0-9]*\).*|\2|p' \
 				"/proc/$BOX_INIT/cgroup" 2>/dev/null | head -n 1) || continue
-			[ -z "$(cat "$(watch_cgroup memory)/exec-1/cgroup.procs" 2>/dev/null)" ] || break 2
+			[ -z "$(cat "$(watch_cgroup pids)/exec-1/cgroup.procs" 2>/dev/null)" ] || break 2
 		done
 		sleep 0.05
 	done
-	[ "$i" -lt 200 ] || breach "the box did not start: $(cat "$ROW_TMP/.err")"
+	[ "$i" -lt 1200 ] || breach "the box did not start: $(cat "$ROW_TMP/.err")"
 	BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid")
 }
 
@@ -70,13 +70,13 @@ watch_cgroup() {
 watch_end() {
 	local i
 
-	for ((i = 0; i < ${1:-20} * 20; i++)); do
+	for ((i = 0; i < ${1:-60} * 20; i++)); do
 		kill -0 "$BG" 2>/dev/null || break
 		sleep 0.05
 	done
 	if kill -0 "$BG" 2>/dev/null; then
 		kill -9 "$BG"
-		breach "glovebox still runs after ${1:-20} s"
+		breach "glovebox still runs after ${1:-60} s"
 	fi
 	STATUS=0
 	wait "$BG" || STATUS=$?
@@ -88,12 +88,12 @@ watch_end() {
 watch_gone() {
 	local i members dirs
 
-	for ((i = 0; i < ${1:-2} * 10; i++)); do
+	for ((i = 0; i < ${1:-20} * 10; i++)); do
 		members=$(watch_members)
 		dirs=$(find /sys/fs/cgroup -maxdepth 4 -path "*$BOX_CGROUP*" -prune -print 2>/dev/null |
 			grep -E "$BOX_CGROUP(\\.exec-[0-9]+)?\$" || true)
 		[ -n "$members$dirs" ] || return 0
 		sleep 0.1
 	done
-	breach "left after ${1:-2} s: processes '$members' cgroups '$dirs'"
+	breach "left after ${1:-20} s: processes '$members' cgroups '$dirs'"
 }
