@@ -42,10 +42,9 @@ def prepare():
 
 
 def renew():
-    """In a fork: from the system's entropy."""
-    for module in ("random", "torch"):
-        if module in sys.modules:
-            sys.modules[module].seed()
+    """In a fork: from the system's entropy. Python's own generator renews itself after a fork."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].seed()
     if _state is not None:
         _write(*_state, os.urandom(STATE_BYTES))
     elif "numpy.random" in sys.modules:

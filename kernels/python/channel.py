@@ -4,6 +4,7 @@ import _thread
 import fcntl
 import os
 import re
+import select
 import termios
 import time
 
@@ -51,16 +52,22 @@ def _into(results, function, *args):
 
 
 class Channel:
-    def __init__(self, requests_fd, events_fd):
-        self._requests = _move_high(requests_fd)
-        self._events = _move_high(events_fd)
+    def __init__(self):
+        self._requests = self._events = -1
         self._buffer = bytearray()
         self._cell = Cell()
         self._lock = _thread.allocate_lock()
         self._is_unread = False
 
+    def open(self, requests_fd, events_fd):
+        self._requests = _move_high(requests_fd)
+        self._events = _move_high(events_fd)
+
     def abandon(self):
-        """In a child that a cell forked: it has no part in the conversation."""
+        """In a child that a cell forked: it has no part in the conversation. A context that was forked itself has not
+        begun with it."""
+        if self._requests < 0:
+            return
         for fd in (self._requests, self._events):
             try:
                 os.close(fd)
@@ -99,6 +106,12 @@ class Channel:
         del match  # it looks into the buffer, which could not be shortened
         del self._buffer[:end]
         return word, content
+
+    def is_quiet_for(self, milliseconds):
+        """Whether nothing is asked for so long."""
+        poll = select.poll()
+        poll.register(self._requests, select.POLLIN)
+        return not poll.poll(milliseconds)
 
     def receive(self):
         """Waits for the next cell. May be called again when it was torn away by an exception."""

@@ -12,7 +12,11 @@ from glovebox_kernel.channel import Channel, Closed
 
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
-_engine = None
+# A context that nobody has asked for so long prepares itself for its first cell. One that is asked sooner would only be kept
+# from it, and where sandboxes come and go quickly that would be a third of what its processor time is spent on.
+QUIET_MS = 250
+
+_context = None
 
 
 def _make_engine():
@@ -47,13 +51,25 @@ def _preload(names):
             os.environ[name] = value
 
 
+def _make_context():
+    engine, channel = _make_engine(), Channel()
+    engine.warm_up()
+    context = Context(channel, engine)
+    streams.settle_with(channel.settle)
+    os.register_at_fork(before=streams.settle)
+    os.register_at_fork(before=streams.flush, after_in_child=channel.abandon)
+    engine.publish_with(context.publish)
+    return context
+
+
 def load(preload):
-    global _engine  # pylint: disable=global-statement
+    """Everything but what belongs to one process: done before the forks, it costs none of them a page of its own."""
+    global _context  # pylint: disable=global-statement
     streams.install()
     hooks.install()
     _preload(preload)
-    _engine = _make_engine()
-    _engine.warm_up()
+    _context = _make_context()
+    interrupt.install()
     if "matplotlib.pyplot" in sys.modules:
         from glovebox_kernel import figures  # pylint: disable=import-outside-toplevel
         figures.warm_up()
@@ -85,7 +101,7 @@ class Context:
     def __init__(self, channel, engine):
         self.channel = channel
         self.engine = engine
-        self.pid = os.getpid()
+        self.pid = None
         self.is_first = True
         self.is_running = False
         self.strangers = frozenset()  # threads that earlier cells left behind
@@ -189,7 +205,10 @@ class Context:
         _surely(self._say_end)
 
     def serve(self):
+        self.pid = os.getpid()
         self.channel.send(b"ready", b"%d" % self.pid)
+        if self.channel.is_quiet_for(QUIET_MS):
+            self.engine.touch()
         while True:
             try:
                 self._answer(self.channel.receive())
@@ -245,16 +264,10 @@ def _restore_variables(before):
 def serve(requests_fd, events_fd):
     sys.argv[:] = [""]
     interrupt.install()
-    _engine.touch()
-    channel = Channel(requests_fd, events_fd)
-    streams.settle_with(channel.settle)
-    os.register_at_fork(before=streams.settle)
-    os.register_at_fork(before=streams.flush, after_in_child=channel.abandon)
-    context = Context(channel, _engine)
-    _engine.publish_with(context.publish)
+    _context.channel.open(requests_fd, events_fd)
     status = 1
     try:
-        context.serve()
+        _context.serve()
         status = 0
     except Closed:
         status = 0

@@ -5,8 +5,8 @@ The handler looks where it came in, from the innermost function outwards. If it 
 a cell, it raises. If it meets one of ours or IPython's first, raising would lose an event, leave a lock taken
 or end the kernel: it is remembered, and counts when the cell begins or goes on. So there is no moment at which
 a flag is already, or not yet, what it should be."""
+import _signal  # signal's own functions make enumerations of everything, which costs a new context 30 pages
 import _thread
-import signal
 
 _pending = False
 _main_thread = None
@@ -41,8 +41,8 @@ def install():
     """Also after each cell, which may have had its own idea of SIGINT."""
     global _main_thread  # pylint: disable=global-statement
     _main_thread = _thread.get_ident()
-    if signal.getsignal(signal.SIGINT) is not _handle:
-        signal.signal(signal.SIGINT, _handle)
+    if _signal.getsignal(_signal.SIGINT) is not _handle:
+        _signal.signal(_signal.SIGINT, _handle)
 
 
 def forget():

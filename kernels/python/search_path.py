@@ -6,6 +6,8 @@ import os
 import site
 import sys
 
+USER_PACKAGES = ".local/lib/python%d.%d/site-packages" % sys.version_info[:2]
+
 
 def install():
     given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
@@ -22,7 +24,6 @@ def refresh():
 def _add_user_packages():
     if os.environ.get("PYTHONNOUSERSITE"):
         return
-    home = os.path.expanduser("~")
-    path = os.path.join(home, ".local", "lib", "python%d.%d" % sys.version_info[:2], "site-packages")
-    if path not in sys.path and os.path.isdir(path):
+    path = os.path.join(os.path.expanduser("~"), USER_PACKAGES)
+    if os.access(path, os.F_OK) and path not in sys.path and os.path.isdir(path):  # mostly it is not there
         site.addsitedir(path)

@@ -8,13 +8,21 @@ import warnings
 
 import IPython
 from IPython.core import interactiveshell, page
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from traitlets import Unicode
 from traitlets.config import Config
 
 from glovebox_kernel import errors, figure_options, inline, interrupt, no_input, render, search_path, streams
+from glovebox_kernel.shell_cells import Cells
 from glovebox_kernel.shell_display import Formatter, Hook, Publisher
+
+try:
+    from _sha1 import sha1
+except ImportError:
+    from hashlib import sha1
 
 WARM_UP = ("1 + 1", "'a'", "[1]", "print(end='')", "def f():\n    return 1 / 0\n\nf()", "(", "import asyncio", "%pwd")
 TOUCH = ("print(end='')", "1 + 1")
@@ -26,14 +34,34 @@ class Profile(ProfileDir):
     location = Unicode("/nonexistent")
 
 
+class Compiler(CachingCompiler):
+    """Cells have the names that IPython gives them, without OpenSSL: of that, each context would need pages of its own."""
+
+    def get_code_name(self, raw_code, transformed_code, number):
+        digest = sha1(transformed_code.encode("utf-8")).hexdigest()
+        return f"<ipython-input-{number}-{digest[:12]}>"
+
+
+class History(HistoryManager):
+    """Four of its texts change with each cell. Nobody watches them, so they are no traits."""
+
+    _i00 = _i = _ii = _iii = ""
+
+
 class Shell(InteractiveShell):
     """Reports to its Engine instead of a terminal."""
+
+    compiler_class = Compiler
+    execution_count = 1  # no traits either
+    last_execution_succeeded = True
 
     def __init__(self, **kwargs):
         self.failure = None
         self.format_problems = None
         self.publish = lambda bundle, is_main=False: None
+        self.cells = None
         super().__init__(**kwargs)
+        self.cells = Cells(self)
 
     # --- nothing is written to a home directory -------------------------------------------------------
 
@@ -45,6 +73,10 @@ class Shell(InteractiveShell):
 
     def init_virtualenv(self):
         pass
+
+    def init_history(self):
+        self.history_manager = History(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
 
     # --- nor kept in memory, which version 9 does with everything that cells say ----------------------
 
@@ -110,6 +142,11 @@ class Shell(InteractiveShell):
 
     interrupt.raises_in(InteractiveShell.run_code)
     interrupt.waits_in(InteractiveShell.run_cell_async)
+
+    def transform_cell(self, raw_cell):
+        if self.cells is not None and self.cells.are_python(raw_cell):
+            return raw_cell if raw_cell.endswith("\n") else raw_cell + "\n"
+        return super().transform_cell(raw_cell)
 
     def should_run_async(self, raw_cell, *, transformed_cell=None, **kwargs):  # pylint: disable=arguments-differ
         """Saves compiling a cell twice."""

@@ -29,7 +29,7 @@ class Stream(io.TextIOWrapper):
         if "\n" in text or "\r" in text:
             self._waits_since = None
         elif self._waits_since is None:
-            self._waits_since = monotonic()
+            self._waits_since = monotonic() if text else None
         elif monotonic() - self._waits_since >= PATIENCE:
             self.flush()
         return count

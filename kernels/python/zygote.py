@@ -74,16 +74,26 @@ def tell_descriptors():
 
 
 def stir_openssl():
-    """Its random numbers tell a child from its parent by the pid, which in another pid namespace may be the same. The
-    first call sets the library up, which takes milliseconds and megabytes: that is for the zygote."""
+    """The first call sets the library up, which takes milliseconds and megabytes: that is for the zygote."""
     ssl = sys.modules.get("_ssl")
     if ssl is not None:
         ssl.RAND_add(os.urandom(32), 32.0)
 
 
-def become_context(kernel):
-    ctypes.pythonapi.PyOS_AfterFork_Child()
-    stir_openssl()
+def keep_openssl_apart():
+    """Its random numbers tell a child from its parent by the pid, which in another pid namespace may be the same: of a
+    context, or of a process that a context forks."""
+    parent = os.getpid()
+
+    def stir():
+        if os.getpid() == parent:
+            stir_openssl()
+
+    os.register_at_fork(after_in_child=stir)
+
+
+def become_context(kernel, after_fork):
+    after_fork()
     sys.argv[:] = [os.path.join(HERE, "kernel.py")]
     kernel.after_fork()
     kernel.serve(REQUESTS_FD, EVENTS_FD)
@@ -98,12 +108,14 @@ def main():
     release_descriptors()
     kernel.before_forks(ENVIRONMENT)
     stir_openssl()
+    keep_openssl_apart()
     tell_descriptors()
     library.zygote_compact(PROC_FD)
+    after_fork = ctypes.pythonapi.PyOS_AfterFork_Child  # found here, once
     ctypes.pythonapi.PyOS_BeforeFork()  # once for all children: nothing happens here in between
     result = library.zygote_serve(SOCK_FD)
     if result == 0:
-        become_context(kernel)
+        become_context(kernel, after_fork)
     if result < 0:
         cannot(f"zygote_serve: {os.strerror(-result)}")
     os._exit(0)  # pylint: disable=protected-access

@@ -5,10 +5,25 @@
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 
+#define LETTERS (sizeof(alphabet) - 1)
+#define FAIR (256 / LETTERS * LETTERS) /* bytes from here on would make some letters likelier */
+
+/* In one go: the kernel is asked once for all letters, not once for each. */
 static void random_text(char *ret, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		ret[i] = alphabet[randombytes_uniform(sizeof(alphabet) - 1)];
+	unsigned char bytes[64];
+	size_t left = 0, i = 0;
+
+	while (i < n) {
+		if (left == 0) {
+			randombytes_buf(bytes, sizeof(bytes));
+			left = sizeof(bytes);
+		}
+		left--;
+		if (bytes[left] < FAIR)
+			ret[i++] = alphabet[bytes[left] % LETTERS];
+	}
+	sodium_memzero(bytes, sizeof(bytes));
 }
 
 void id_new(char first, char ret[static ID_SIZE])

@@ -71,6 +71,7 @@ void pool_add(struct warden *w, struct ward *d)
 	d->state = WARD_WAITING;
 	w->pool[w->n_waiting++] = d;
 	(void)zygote_prepare(w, d, WARDEN_ZYGOTE_PYTHON);
+	ward_settle(d);
 	pool_improve(w);
 	pool_fill(w);
 }

@@ -100,6 +100,7 @@ static void on_pid(struct warden *w, struct watch *watch)
 	ward_reap(w, d);
 }
 
+/* What it opens stays open for whoever walks into the box next. */
 static int make_leaf(struct ward *d, struct fail *fail)
 {
 	const struct box_limits limits = {
@@ -111,7 +112,6 @@ static int make_leaf(struct ward *d, struct fail *fail)
 
 	if (r == 0) /* a counter that cannot be read now counts from the box's beginning */
 		(void)!cgroup_exec_mark(&d->box.cgroup, &d->leaf);
-	ward_settle(d);
 	return r;
 }
 
@@ -128,6 +128,7 @@ void ward_hand_out(struct warden *w, struct ward *d, struct pending *p)
 {
 	if (d->flags & WARDEN_CREATE_SCRIPT)
 		(void)!zygote_command(w, d); /* then the script is executed */
+	ward_settle(d);
 	talk_reply(w, p, d, d->box.control_fd);
 }
 

@@ -278,7 +278,7 @@ def test_interrupt_storm(world):
     """SIGINT at any moment: the end of a cell is never lost, nor the next cell"""
     with world.new() as kernel:
         def ask():
-            check(kernel.cell("echo $((40 + 2))", 20).stdout.split()[-1:], ["42"])
+            check(kernel.cell("echo $((40 + 2))").stdout.split()[-1:], ["42"])
         interrupt_storm(kernel, "for i in 1 2 3 4 5; do echo $i; /bin/true; done", ask, rounds=150, step=0.00023)
 
 
@@ -286,7 +286,7 @@ def test_traps(world):
     """a cell's traps stay and are its own"""
     with world.new() as kernel:
         kernel.cell("trap 'echo caught' INT; trap 'echo failed' ERR; trap 'echo told' USR1")
-        answer = interrupted(kernel, "echo go; sleep 60; echo on")
+        answer = interrupted(kernel, "echo go; sleep 60; echo on", pause=1)
         check((answer.stdout, answer.error), ("go\ncaught\nfailed\non\n", None))
         os.kill(kernel.ready, signal.SIGUSR1)
         time.sleep(0.05)

@@ -236,7 +236,7 @@ def test_threads(world):
     kernel = world.new()
     kernel.cell("var t = new Thread(() -> { try { Thread.sleep(300); System.out.println(\"late\"); Thread.sleep(60000); } catch (Exception e) {} });\n"
                 "t.start();")
-    check(kernel.cell("Thread.sleep(700);").stdout, "late\n")
+    check(kernel.cell("Thread.sleep(3000);").stdout, "late\n")
     ends_quickly(kernel)
 
 

@@ -265,11 +265,11 @@ def test_many_displays(world):
 # --- interrupts -----------------------------------------------------------------------------------------
 
 
-def interrupted(kernel, code, patience=5):
+def interrupted(kernel, code):
     kernel.begin(code)
     kernel.wait_output("go\n")
     kernel.interrupt()
-    return kernel.end(patience)
+    return kernel.end()
 
 
 def test_interrupt(world):
@@ -300,9 +300,9 @@ def test_interrupt_storm(world):
         time.sleep(pause)
         pause = (pause + 0.00037) % 0.008
         kernel.interrupt()
-        answer = kernel.end(20)
+        answer = kernel.end()
         assert answer.error is None or "KeyboardInterrupt" in answer.error["traceback"], answer
-        check(kernel.cell("40 + 2", 20).text, "42")
+        check(kernel.cell("40 + 2").text, "42")
 
 
 def test_own_handler(world):

@@ -327,7 +327,7 @@ def test_fork(world):
     """a child of a cell neither answers nor goes on as a kernel"""
     kernel = world.kernel
     check(kernel.cell("unlist(parallel::mclapply(1:3, function(i) i * 2))").text, "[1] 2 4 6")
-    answer = kernel.cell("p <- parallel:::mcfork()\nif (inherits(p, 'masterProcess')) cat('child\\n') else Sys.sleep(0.3)\n'both'")
+    answer = kernel.cell("p <- parallel:::mcfork()\nif (inherits(p, 'masterProcess')) cat('child\\n') else Sys.sleep(3)\n'both'")
     check((answer.stdout, len(answer.results), answer.text), ("child\n", 1, '[1] "both"'))
     check(kernel.cell("1").text, "[1] 1")
 

@@ -24,13 +24,13 @@ def built(name, *command):
     return path
 
 
-def interrupted(kernel, code, patience=5):
+def interrupted(kernel, code, pause=0.1):
     """The answer of a cell that prints `go` and is interrupted then."""
     kernel.begin(code)
     kernel.wait_output("go\n")
-    time.sleep(0.1)  # until what follows has begun
+    time.sleep(pause)  # until what follows has begun
     kernel.interrupt()
-    return kernel.end(patience)
+    return kernel.end()
 
 
 def is_interrupted(kernel, *codes):
@@ -47,7 +47,7 @@ def interrupt_storm(kernel, code, ask, rounds=100, step=0.00037, longest=0.008):
         time.sleep(pause)
         pause = (pause + step) % longest
         kernel.interrupt()
-        answer = kernel.end(20)
+        answer = kernel.end()
         if answer.error:
             check(answer.error["name"], "KeyboardInterrupt")
         kernel.interrupt()

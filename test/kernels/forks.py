@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the zygote does, without a sandbox: forks.py KERNEL.PY PACKAGES COUNT loads the kernel once and forks contexts. Each
-runs a cell that says what it drew at random. Prints a JSON object about them and about the process they come from."""
+runs a cell that says what it drew at random, the last one when it has waited for it so long that it has prepared itself.
+Prints a JSON object about them and about the process they come from."""
 import importlib.util
 import json
 import os
 import sys
+import time
+
+LONG = 1.0  # seconds: longer than a context waits until it prepares itself, and than it keeps half a line to itself
 
 CELL = """
 import json, os, random, sys, tempfile
@@ -25,11 +29,16 @@ def load(path, packages):
     return kernel
 
 
-def run_child(kernel):
+def read_packets(fd):
+    """Until the end, each piece as it was written."""
+    return list(iter(lambda: os.read(fd, 65536), b""))
+
+
+def run_child(kernel, wait):
     """A forked context and the output of its first cell."""
     requests, to_kernel = os.pipe()
     from_kernel, events = os.pipe()
-    output, out = os.pipe()
+    output, out = os.pipe2(os.O_DIRECT)
     if os.fork() == 0:
         os.dup2(out, 1)
         for fd in (to_kernel, from_kernel, output, out):
@@ -38,12 +47,14 @@ def run_child(kernel):
         kernel.serve(requests, events)
     for fd in (requests, events, out):
         os.close(fd)
+    time.sleep(wait)
     code = CELL.encode()
     os.write(to_kernel, b"code %d\n%srun 0\n" % (len(code), code))
     os.close(to_kernel)
-    with os.fdopen(output, encoding="utf-8") as printed, os.fdopen(from_kernel, "rb") as said:
-        text = printed.read()
-        return {**json.loads(text or "{}"), "said": said.read().decode()}
+    printed = read_packets(output)
+    os.close(output)
+    with os.fdopen(from_kernel, "rb") as said:
+        return {**json.loads(b"".join(printed) or "{}"), "pieces": len(printed), "said": said.read().decode()}
 
 
 def main():
@@ -53,7 +64,7 @@ def main():
     kernel = load(path, packages)
     kernel.before_forks({"B": "theirs"})
     about = {"threads": len(os.listdir("/proc/self/task")), "descriptors": sorted(set(os.listdir("/proc/self/fd")) - before)}
-    about["children"] = [run_child(kernel) for _ in range(count)]
+    about["children"] = [run_child(kernel, LONG if last else 0) for last in [False] * (count - 1) + [True]]
     os.write(1, json.dumps(about).encode())
 
 

@@ -11,7 +11,7 @@ import time
 
 HEADER = re.compile(rb"([a-z]{1,15}) (0|[1-9][0-9]{0,7})\n")
 PATIENCE = 60  # seconds for anything
-END_SECONDS = 15  # much less than what cells leave running, much more than a busy machine needs
+END_SECONDS = 30  # much less than what cells leave running, much more than a busy machine needs
 
 
 class Died(Exception):
@@ -210,6 +210,10 @@ class Kernel:
     def cell(self, code=None, patience=PATIENCE, **more):
         self.begin(code, **more)
         return self.end(patience)
+
+    def wait_begun(self):
+        """Until the cell runs: it has its number."""
+        self._until("count")
 
     def wait_output(self, text, patience=PATIENCE):
         """Until the running cell has printed this."""
