@@ -22,7 +22,7 @@ stale_boxes() {
 left_behind() {
 	local try left=''
 
-	for ((try = 0; try < 50; try++)); do
+	for ((try = 0; try < 300; try++)); do
 		left=$(stale_boxes)
 		[ -n "$left" ] || return 0
 		sleep 0.2

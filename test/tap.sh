@@ -18,6 +18,7 @@
 #	status 124 'the clock stops it' glovebox run ...   # exact exit status
 #	capture glovebox run -- /bin/true            # sets $OUT, $ERR and $STATUS; never fails
 #	pass 'NAME'; fail 'NAME' ['WHY'...]          # verdicts reached by hand
+#	soon test -s file                            # waits until the command succeeds; fails after a minute
 #	skip 'needs kvm' 'no /dev/kvm here'          # counted as skipped, with the reason
 #	skip_all 'needs root'                        # the whole suite: prints the plan and exits
 #	diag 'text'                                  # a "# " line
@@ -123,6 +124,18 @@ capture() {
 	"$@" >"$TAP_TMP/out" 2>"$TAP_TMP/err" || STATUS=$?
 	OUT=$(tr -d '\0' <"$TAP_TMP/out")
 	ERR=$(tr -d '\0' <"$TAP_TMP/err")
+}
+
+# Waits until a command succeeds, however long a busy machine takes for that; what has not happened after a minute never
+# happens. Its output is not shown.
+soon() {
+	local try
+
+	for ((try = 0; try < 1200; try++)); do
+		! "$@" >/dev/null 2>&1 || return 0
+		sleep 0.05
+	done
+	return 1
 }
 
 # Runs a command with its output kept aside; TAP_RC is its status.

@@ -48,7 +48,7 @@ mkdir dir
 config check dir
 is "$STATUS" 1 'a directory'
 mkfifo fifo
-capture timeout 5 "$GLOVEBOX" config check fifo
+capture timeout 30 "$GLOVEBOX" config check fifo
 like "$STATUS $ERR" '^1 glovebox: fifo is not a regular file' 'a FIFO, without waiting'
 echo '[pool]' >public.toml
 chmod 666 public.toml

@@ -123,6 +123,6 @@ egress set ls </dev/null
 like "$STATUS $ERR" '^125 .*can be written by everybody' 'a file that everybody can write'
 rm -f sets/mirror.rules
 mkfifo sets/fifo.rules
-capture timeout 5 env GLOVEBOX_EGRESS_SETS="$TAP_TMP/work/sets" "$GLOVEBOX" egress set ls </dev/null
+capture timeout 30 env GLOVEBOX_EGRESS_SETS="$TAP_TMP/work/sets" "$GLOVEBOX" egress set ls </dev/null
 like "$STATUS $ERR" '^125 .*not a regular file' 'a FIFO, without waiting'
 unset egress_value egress_words

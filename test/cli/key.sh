@@ -175,10 +175,7 @@ if [ "$(id -u)" -eq 0 ] && command -v sqlite3 >/dev/null; then
 	chmod 711 "$key_state"
 	exec 9>commands
 	echo 'select count(*) from keys;' >&9
-	for ((i = 0; i < 50; i++)); do
-		[ ! -e "$key_state/db/glovebox.db-shm" ] || break
-		sleep 0.1
-	done
+	soon test -e "$key_state/db/glovebox.db-shm" || true
 	key create --name beside
 	is "$STATUS" 0 'beside a process that has the database open'
 	is "$(key_files | grep db/ | cut -d ' ' -f 1,2 | sort -u)" "600 $key_owner" '... every file stays its own'

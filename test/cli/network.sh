@@ -58,10 +58,7 @@ net_lab_start() {
 
 net_lab_stop() {
 	exec {NET_LAB}>&-
-	for _ in $(seq 100); do
-		[ -d "/proc/$NET_LAB_PID" ] || break
-		sleep 0.05
-	done
+	soon test ! -d "/proc/$NET_LAB_PID" || true
 }
 
 # net ARGS…: glovebox run there.
@@ -273,10 +270,7 @@ start_run() {
 	nsenter --net="/proc/$LAB_PID/ns/net" env GLOVEBOX_EGRESS_RESOLVER="$LAB_DNS" "$GLOVEBOX" run --allow web.example \
 		--timeout 60s "$@" >run.out 2>run.err </dev/null {NET_LAB}>&- &
 	RUN_PID=$!
-	for _ in $(seq 100); do
-		grep -q up run.out && break
-		sleep 0.05
-	done
+	soon grep -qx up run.out || true
 	EGRESS_PID=$(egress_of "$RUN_PID")
 }
 
@@ -284,13 +278,10 @@ start_run -- sh -c 'echo up; sleep 50'
 isnt "$EGRESS_PID" '' 'egress runs beside'
 kill -KILL "$RUN_PID" || true
 wait "$RUN_PID" 2>/dev/null || true
-for _ in $(seq 40); do
-	[ -d "/proc/$EGRESS_PID" ] || break
-	sleep 0.05
-done
+soon test ! -d "/proc/$EGRESS_PID" || true
 not_ok '... and is gone when the run is killed' test -d "/proc/$EGRESS_PID"
 
-start_run -- sh -c 'echo up; sleep 2; curl -fsS --max-time 5 http://web.example/hello && echo reached'
+start_run -- sh -c 'echo up; sleep 5; curl -fsS --max-time 5 http://web.example/hello && echo reached'
 kill -KILL "${EGRESS_PID:-$RUN_PID}" || true
 wait "$RUN_PID" || true
 unlike "$(cat run.out)" reached 'without egress nothing gets out'

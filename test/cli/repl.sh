@@ -94,15 +94,17 @@ is "$(events stdout .text | tr -d '\n')" $'\u20ac\ufffd' 'a character that comes
 
 # --- signals ----------------------------------------------------------------------------------------
 
-capture timeout -s INT 3 "$GLOVEBOX" repl --local < <(echo 'import time; print("begun", flush=True); time.sleep(60)')
-is "$OUT" begun 'SIGINT interrupts the cell'
-like "$ERR" KeyboardInterrupt '... as the language tells it'
+env --default-signal=INT "$GLOVEBOX" repl --local < <(echo 'import time; print("begun", flush=True); time.sleep(60)') \
+	>begun 2>err &
+repl_pid=$!
+soon test -s begun || :
+kill -INT "$repl_pid"
+wait "$repl_pid" || :
+is "$(cat begun)" begun 'SIGINT interrupts the cell'
+like "$(cat err)" KeyboardInterrupt '... as the language tells it'
 "$GLOVEBOX" repl --local < <(echo 'import time; print("begun", flush=True); time.sleep(60)') >begun 2>err &
 repl_pid=$!
-for _ in $(seq 300); do
-	[ ! -s begun ] || break
-	sleep 0.05
-done
+soon test -s begun || :
 kill -TERM "$repl_pid"
 repl_status=0
 wait "$repl_pid" || repl_status=$?

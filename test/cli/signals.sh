@@ -10,6 +10,10 @@ signals_alive() {
 	pgrep -f "$1" >/dev/null
 }
 
+signals_gone() {
+	! signals_alive "$1"
+}
+
 # A sleep that nobody else sleeps.
 signals_n=0
 
@@ -21,10 +25,7 @@ for signals_name in INT TERM HUP; do
 	env --default-signal=INT "$GLOVEBOX" run -- sh -c "echo up; trap '' INT TERM HUP; $signals_mark & $signals_mark; :" \
 		>up 2>err </dev/null &
 	signals_pid=$!
-	for ((signals_i = 0; signals_i < 100; signals_i++)); do
-		[ -s up ] && break
-		sleep 0.05
-	done
+	soon test -s up || :
 	ok "SIG$signals_name: the box runs" signals_alive "$signals_mark"
 	kill "-$signals_name" "$signals_pid"
 	signals_rc=0
@@ -34,9 +35,9 @@ for signals_name in INT TERM HUP; do
 done
 
 # With --json the result still comes.
-"$GLOVEBOX" run --json -- sleep 60 >out 2>err </dev/null &
+"$GLOVEBOX" run --json -- sleep "60.$$" >out 2>err </dev/null &
 signals_pid=$!
-sleep 0.5
+soon pgrep -fx "sleep 60.$$" || : # in the box: glovebox is not called so
 kill -TERM "$signals_pid"
 signals_rc=0
 wait "$signals_pid" || signals_rc=$?
@@ -60,16 +61,10 @@ is "$signals_rc" 141 '... also on standard error'
 signals_mark="sleep 4$$"
 "$GLOVEBOX" run -- sh -c "echo up; $signals_mark" >up 2>err </dev/null &
 signals_pid=$!
-for ((signals_i = 0; signals_i < 100; signals_i++)); do
-	[ -s up ] && break
-	sleep 0.05
-done
+soon test -s up || :
 kill -KILL "$signals_pid"
 wait "$signals_pid" 2>/dev/null || :
-for ((signals_i = 0; signals_i < 100; signals_i++)); do
-	signals_alive "$signals_mark" || break
-	sleep 0.05
-done
+soon signals_gone "$signals_mark" || :
 not_ok 'kill -9: the box dies too' signals_alive "$signals_mark"
 box -- true
 is "$STATUS" 0 '... and the next run works'

@@ -69,16 +69,16 @@ if [ "$(id -u)" -eq 0 ]; then
 	ends 124 cpu_limit 'computing past the CPU time' --cpu-time 300ms --timeout 30s -- sh -c 'while :; do :; done'
 	like "$(json .message)" '--cpu-time' '... and says which limit'
 	ends 137 memory_limit 'eating memory' --memory 32M --disk 1M -- \
-		sh -c 'head -c 200000000 /dev/zero | tail -c 200000000 >/dev/null; sleep 5'
+		sh -c 'head -c 200000000 /dev/zero | tail -c 200000000 >/dev/null; sleep 30'
 	like "$(json .message)" '--memory' '... and says which limit'
 	ends 137 pids_limit 'forking' --pids 8 -- sh -c 'i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait'
 	like "$(json .message)" '--pids' '... and says which limit'
 else
 	skip 'CPU, memory and process limits' 'an ordinary user may have no cgroups'
 fi
-ends 137 disk_limit 'filling the disk' --disk 1M -- sh -c 'cat /dev/zero >a; sleep 5'
+ends 137 disk_limit 'filling the disk' --disk 1M -- sh -c 'cat /dev/zero >a; sleep 30'
 like "$(json .message)" '--disk' '... and says which limit'
-ends 137 disk_limit 'many files' --files 200 -- sh -c 'i=0; while [ $i -lt 900 ]; do : >$i; i=$((i+1)); done; sleep 5'
+ends 137 disk_limit 'many files' --files 200 -- sh -c 'i=0; while [ $i -lt 900 ]; do : >$i; i=$((i+1)); done; sleep 30'
 like "$(json .message)" '--files' '... and says which limit'
 ends 137 output_limit 'printing too much' --output 1K -- sh -c 'yes'
 like "$(json .message)" '--output' '... and says which limit'

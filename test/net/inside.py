@@ -19,7 +19,7 @@ import time
 
 PROXY = ("127.0.0.1", 3128)
 READ_MAX = 1 << 16
-WAIT = 8
+WAIT = 30
 
 
 # --- a ClientHello by hand ------------------------------------------------------------------------
@@ -74,11 +74,11 @@ def read_head(sock):
     return head
 
 
-def read_all(sock, limit=READ_MAX):
-    """Until the end, a reset, or silence: (data, how it ended)."""
+def read_all(sock, limit=READ_MAX, until=None):
+    """Until the end, a reset, silence or what is waited for: (data, how it ended)."""
     data = b""
     try:
-        while len(data) < limit:
+        while len(data) < limit and not (until and data.endswith(until)):
             piece = sock.recv(limit)
             if not piece:
                 return data, "end"
@@ -115,12 +115,12 @@ def talk(sock, what):
             sock.sendall(data)
         if what.get("shut"):
             sock.shutdown(socket.SHUT_WR)
-    got, how = read_all(sock, what.get("limit", READ_MAX))
+    got, how = read_all(sock, what.get("limit", READ_MAX), what.get("until", "").encode("latin-1"))
     return {"data": got.decode("latin-1"), "end": how}
 
 
 def do_connect(what):
-    with opened(what.get("proxy", PROXY)) as sock:
+    with opened(what.get("proxy", PROXY), max(WAIT, what.get("wait", 0))) as sock:
         extra = what.get("headers", "")
         sock.sendall(f"CONNECT {what['to']} HTTP/1.1\r\nHost: {what.get('host', what['to'])}\r\n{extra}\r\n".encode("latin-1"))
         head = read_head(sock)

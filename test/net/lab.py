@@ -185,8 +185,8 @@ class Lab:
 
     def service(self, **settings):
         """A service that was started in the machine's namespace. Speak to it inside()."""
-        running = service.Service(self.settings(**settings))
-        with self.inside():
+        with self.inside():  # where its port has to be free too
+            running = service.Service(self.settings(**settings))
             try:
                 running.start()
             except BaseException:
@@ -249,8 +249,8 @@ class Lab:
         """Until forget(): for what is too much to keep."""
         self.order("capture_off")
 
-    def wait_for(self, condition, seconds=5):
-        return service.wait_for(condition, seconds, 0.05)
+    def wait_for(self, condition):
+        return service.wait_for(condition, pause=0.05)
 
 
 def main():

@@ -19,18 +19,18 @@ def bracketed(address):
 
 def by_literal(address, port=80):
     text = bracketed(address)
-    yield {"do": "connect", "to": f"{text}:{port}", "send": "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", "wait": 2}
-    yield {"do": "proxy", "send": f"GET http://{text}/hello HTTP/1.1\r\nHost: {text}\r\nConnection: close\r\n\r\n", "wait": 2}
+    yield {"do": "connect", "to": f"{text}:{port}", "send": "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"}
+    yield {"do": "proxy", "send": f"GET http://{text}/hello HTTP/1.1\r\nHost: {text}\r\nConnection: close\r\n\r\n"}
     if not address.startswith(("0.", "127.", "::1", "::ffff:127.")) and address != "::":
-        yield {"do": "raw", "to": [address, port], "send": "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "wait": 2}
+        yield {"do": "raw", "to": [address, port], "send": "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}
 
 
 def by_name(name):
     """At 443 the proxy answers when it knows where the name leads; at 80 when it has the request."""
-    yield {"do": "connect", "to": f"{name}:443", "hello": {"names": [name]}, "wait": 2}
-    yield {"do": "connect", "to": f"{name}:80", "send": f"GET /hello HTTP/1.1\r\nHost: {name}\r\n\r\n", "wait": 2}
-    yield {"do": "socks", "host": name, "port": 80, "send": f"GET /hello HTTP/1.1\r\nHost: {name}\r\n\r\n", "wait": 2}
-    yield {"do": "proxy", "send": f"GET http://{name}/hello HTTP/1.1\r\nHost: {name}\r\n\r\n", "wait": 2}
+    yield {"do": "connect", "to": f"{name}:443", "hello": {"names": [name]}}
+    yield {"do": "connect", "to": f"{name}:80", "send": f"GET /hello HTTP/1.1\r\nHost: {name}\r\n\r\n"}
+    yield {"do": "socks", "host": name, "port": 80, "send": f"GET /hello HTTP/1.1\r\nHost: {name}\r\n\r\n"}
+    yield {"do": "proxy", "send": f"GET http://{name}/hello HTTP/1.1\r\nHost: {name}\r\n\r\n"}
 
 
 def reason(result):
@@ -114,7 +114,7 @@ def test_rebinding(world):
     world.net.records({"moving.wild.example": {"turns": [{"A": ["45.67.90.73"], "ttl": 0}, {"A": ["10.0.0.1"], "ttl": 0}]}})
     box = world.box("*.wild.example")
     get = "GET /hello HTTP/1.1\r\nHost: moving.wild.example\r\nConnection: close\r\n\r\n"
-    results = [box.one(do="connect", to="moving.wild.example:80", send=get, wait=2) for _ in range(4)]
+    results = [box.one(do="connect", to="moving.wild.example:80", send=get) for _ in range(4)]
     assert "hello from" in results[0]["data"], results[0]
     at = {each["at"] for each in world.net.connections()}
     assert at == {"45.67.90.73"}, at
@@ -125,13 +125,13 @@ def test_told_is_not_kept(world):
     """an address that DNS told for one name is no way to another, nor to another port"""
     box = world.box("web.example", "api.example:5432")
     address = box.one(do="resolve", name="web.example")["addresses"][0]
-    results = box.attempt({"do": "raw", "to": [address, 5432], "send": "x\n", "wait": 2}, {"do": "raw", "to": ["45.67.90.30", 5432], "send": "x\n", "wait": 2},
-                          {"do": "raw", "to": ["45.67.91.66", 443], "send": "x\n", "wait": 2})
+    results = box.attempt({"do": "raw", "to": [address, 5432], "send": "x\n"}, {"do": "raw", "to": ["45.67.90.30", 5432], "send": "x\n"},
+                          {"do": "raw", "to": ["45.67.91.66", 443], "send": "x\n"})
     for result in results:
         assert not result.get("data"), result
     assert not world.net.raw(), world.net.raw()
     assert box.one(do="resolve", name="api.example")["addresses"] == ["45.67.90.30"]
-    assert box.one(do="raw", to=["45.67.90.30", 5432], send="x\n", wait=1)["data"] == "x\n"
+    assert box.one(do="raw", to=["45.67.90.30", 5432], send="x\n", until="x\n")["data"] == "x\n"
 
 
 def test_private_by_operator(world):
@@ -140,7 +140,7 @@ def test_private_by_operator(world):
     world.net.records({"mirror.lan": {"A": ["10.1.2.3"]}, "router.lan": {"A": ["10.2.2.3"]}})
     box = world.box("mirror.lan", "router.lan", "10.1.9.0/24", running=running)
     get = "GET /hello HTTP/1.1\r\nHost: x.lan\r\nConnection: close\r\n\r\n"
-    results = [box.one(do="connect", to=to, send=get.replace("x.lan", to.partition(":")[0]), wait=2)
+    results = [box.one(do="connect", to=to, send=get.replace("x.lan", to.partition(":")[0]))
                for to in ("mirror.lan:80", "10.1.9.1:80", "router.lan:80", "10.2.9.1:80", "10.1.8.1:80")]
     assert ["hello from" in result.get("data", "") for result in results] == [True, True, False, False, False], results
     world.end_service(egress__private="10.1.0.0/16")

@@ -94,9 +94,9 @@ def test_resolver_fails(world):
                        "loop1.wild.example": {"CNAME": "loop2.wild.example"}, "loop2.wild.example": {"CNAME": "loop1.wild.example"}})
     box = world.box("*.wild.example", "web.example")
     for name in ("bad1", "bad2", "bad3", "bad4", "bad5", "bad6", "loop1"):
-        result = box.one(do="connect", to=f"{name}.wild.example:443")
+        result = box.one(do="connect", to=f"{name}.wild.example:443", wait=20)
         assert result["status"] in (502, 504) and result["reason"] in ("resolve_failed", "no_address", "timeout"), (name, result)
-        assert result["seconds"] < 8, (name, result)
+        assert result["seconds"] < 15, (name, result)
     for name in ("cut", "slow"):
         result = box.one(do="connect", to=f"{name}.wild.example:80", send=f"GET /hello HTTP/1.1\r\nHost: {name}.wild.example\r\nConnection: close\r\n\r\n")
         assert "hello from" in result.get("data", ""), (name, result)
@@ -110,4 +110,4 @@ def test_one_slow_name(world):
     with box.start("for i in $(seq 50); do getent hosts slow.wild.example & done; wait", timeout=30):
         for _ in range(5):
             result = box.one(do="connect", to="web.example:443", hello={"names": ["web.example"]}, limit=1)
-            assert result["data"] == "\x16" and result["seconds"] < 1, result
+            assert result["data"] == "\x16" and result["seconds"] < suite.FAST, result

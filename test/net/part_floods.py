@@ -14,7 +14,7 @@ kind, seconds = sys.argv[1], float(sys.argv[2])
 ends, count = time.time() + seconds, 0
 random.seed(7)
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-while time.time() < ends:
+while time.time() < ends or count < 25:
     count += 1
     try:
         if kind == "dns":
@@ -60,7 +60,7 @@ def test_floods(world):
                 assert result.get("status") == 200, (kind, result)
                 slowest = max(slowest, result["seconds"])
             out, err, _, _ = raw.collect(raw.messages(connection))
-        assert slowest < 1, (kind, slowest)
+        assert slowest < suite.FAST, (kind, slowest)
         assert int(out or 0) > 20, (kind, out, err)
     assert (world.egress_pid(), world.running.server_pid()) == (egress, server), "somebody was started again"
     assert part_limits.memory(egress) < 64, part_limits.memory(egress)
@@ -71,13 +71,15 @@ def test_log_under_flood(world):
     box = world.box("web.example")
     box.put("/home/user/flood.py", FLOOD.encode())
     _, out, _ = box.command("python3 -u /home/user/flood.py refused 3")
-    time.sleep(1.5)
-    part_limits.hello(box)  # what could not be told is told with what comes next
-    time.sleep(0.2)
-    log = box.log()
-    assert len(log["connections"]) <= 1000, len(log["connections"])
-    seen = log["totals"]["refused"] + log["totals"]["missed"]
-    assert seen >= int(out) * 0.99, (out, log["totals"])
+
+    def told():
+        """What could not be told is told with what comes next."""
+        part_limits.hello(box)
+        log = box.log()
+        return log["totals"]["refused"] + log["totals"]["missed"] >= int(out) * 0.99
+
+    assert suite.service.wait_for(told, pause=0.5), (out, box.log()["totals"])
+    assert len(box.log()["connections"]) <= 1000, len(box.log()["connections"])
     before = time.monotonic()
     assert box.client.ask("GET", f"/sandboxes/{box.id}/logs").status == 200
     assert time.monotonic() - before < suite.FAST
@@ -88,6 +90,6 @@ def test_many_boxes(world):
     boxes = [world.box(f"n{number}.wild.example") for number in range(12)]
     for number, box in enumerate(boxes):
         own, next_one = f"n{number}.wild.example", f"n{(number + 1) % len(boxes)}.wild.example"
-        good, bad = box.attempt({"do": "proxy", "send": f"GET http://{own}/hello HTTP/1.1\r\nHost: {own}\r\n\r\n", "wait": 5},
-                                {"do": "proxy", "send": f"GET http://{next_one}/hello HTTP/1.1\r\nHost: {next_one}\r\n\r\n", "wait": 5})
+        good, bad = box.attempt({"do": "proxy", "send": f"GET http://{own}/hello HTTP/1.1\r\nHost: {own}\r\n\r\n", "wait": 15},
+                                {"do": "proxy", "send": f"GET http://{next_one}/hello HTTP/1.1\r\nHost: {next_one}\r\n\r\n", "wait": 15})
         assert (good["status"], bad["status"]) == (200, 403), (own, good, bad)

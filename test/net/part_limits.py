@@ -39,18 +39,33 @@ print("held", flush=True)
 time.sleep(60)
 """
 
-# Much at once, and then a few bytes that nothing follows: prints how many came before five seconds of silence, and the
-# seconds until the last one. From a host that sends only, and to and from one that sends back.
+# Twenty tunnels, all held: prints how many there are when nothing has come for five seconds.
+MANY = """
+import select, socket, time
+held = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(20)]
+for s in held: s.sendall(b"CONNECT api.example:5432 HTTP/1.1\\r\\nHost: api.example:5432\\r\\n\\r\\n")
+waiting, good = list(held), 0
+while ready := select.select(waiting, [], [], 5 if good else 60)[0]:
+    for s in ready:
+        waiting.remove(s)
+        try: good += s.recv(99).startswith(b"HTTP/1.1 200")
+        except OSError: pass
+print(good)
+"""
+
+# Much at once, and then a few bytes that nothing follows: prints how many came before fifteen seconds of silence, and the
+# longest pause between two. From a host that sends only, and to and from one that sends back.
 BURSTS = """
 import socket, sys, threading, time
 def count(s, wanted):
-    s.settimeout(5)
-    got, begun = 0, time.monotonic()
+    s.settimeout(15)
+    got, pause, last = 0, 0, time.monotonic()
     try:
-        while got < wanted and (piece := s.recv(1 << 20)): got += len(piece)
+        while got < wanted and (piece := s.recv(1 << 20)):
+            got, pause, last = got + len(piece), max(pause, time.monotonic() - last), time.monotonic()
     except TimeoutError:
         pass
-    print(got, time.monotonic() - begun, flush=True)
+    print(got, pause, flush=True)
 def proxy(ask):
     s = socket.create_connection(("127.0.0.1", 3128))
     s.sendall(ask.encode() + b"\\r\\n\\r\\n")
@@ -67,7 +82,7 @@ for _ in range(2):
 
 
 def hello(box):
-    return box.one(do="proxy", send="GET http://web.example/hello HTTP/1.1\r\nHost: web.example\r\n\r\n", wait=5)
+    return box.one(do="proxy", send="GET http://web.example/hello HTTP/1.1\r\nHost: web.example\r\n\r\n", wait=15)
 
 
 def memory(pid):
@@ -96,14 +111,14 @@ def test_half_open(world):
             time.sleep(1)
             for _ in range(5):
                 result = hello(other)
-                assert result["status"] == 200 and result["seconds"] < 1, (kind, result)
+                assert result["status"] == 200 and result["seconds"] < suite.FAST, (kind, result)
             until(connection, "held")
             result = hello(other)
-            assert result["status"] == 200 and result["seconds"] < 1, (kind, result)
+            assert result["status"] == 200 and result["seconds"] < suite.FAST, (kind, result)
             assert memory(egress) < 64, memory(egress)
         box.logged(reason="too_many_connections")
     assert world.egress_pid() == egress, "it is still the same process"
-    assert suite.service.wait_for(lambda: hello(box).get("status") == 200, 20, 0.5), "the box itself works again"
+    assert suite.service.wait_for(lambda: hello(box).get("status") == 200, pause=0.5), "the box itself works again"
 
 
 def test_slow_readers(world):
@@ -119,7 +134,7 @@ def test_slow_readers(world):
         time.sleep(1)
         for _ in range(5):
             result = hello(other)
-            assert result["status"] == 200 and result["seconds"] < 1, result
+            assert result["status"] == 200 and result["seconds"] < suite.FAST, result
         assert memory(egress) < before + 16, (before, memory(egress))
 
 
@@ -127,15 +142,12 @@ def test_connections(world):
     """connections at once are counted for each box"""
     running = world.service(egress__connections=8)
     box, other = world.box("api.example:5432", running=running), world.box("web.example", running=running)
-    program = ("import socket\nheld, good = [], 0\nfor _ in range(20):\n s = socket.create_connection(('127.0.0.1', 3128)); s.settimeout(0.5); held.append(s)\n"
-               " try:\n  s.sendall(b'CONNECT api.example:5432 HTTP/1.1\\r\\nHost: api.example:5432\\r\\n\\r\\n'); good += s.recv(99).startswith(b'HTTP/1.1 200')\n"
-               " except OSError: pass\nprint(good)\nfor s in held: s.close()\n")
-    box.put("/home/user/many.py", program.encode())
+    box.put("/home/user/many.py", MANY.encode())
     status, out, err = box.command("python3 /home/user/many.py", 90)
     assert (status, out) == (0, "8\n"), (out, err)
     box.logged(reason="too_many_connections")
     assert hello(other)["status"] == 200
-    assert suite.service.wait_for(lambda: box.one(do="connect", to="api.example:5432", send="\0", wait=1)["status"] == 200, 5)
+    assert suite.service.wait_for(lambda: box.one(do="connect", to="api.example:5432", send="\0", wait=1).get("status") == 200)
     world.end_service(egress__connections=8)
 
 
@@ -146,7 +158,7 @@ def test_total(world):
     box.put("/home/user/half.py", HALF_OPEN.encode())
     with box.start("python3 -u /home/user/half.py 500 proxy 5", timeout=60) as connection:
         until(connection, "held")
-    assert suite.service.wait_for(lambda: hello(other).get("status") == 200, 15, 0.5)
+    assert suite.service.wait_for(lambda: hello(other).get("status") == 200, pause=0.5)
     world.end_service(egress__connections_total=64, egress__connections=1024)
 
 
@@ -182,11 +194,11 @@ def test_stalled_host(world):
     closed = box.one(do="connect", to="web.example:1")
     assert closed["status"] == 502 and closed["reason"] == "connect_failed" and closed["seconds"] < suite.FAST, closed
     lost = box.attempt({"do": "connect", "to": "lost.example:443", "wait": 20})[0]
-    assert lost.get("status", 504) in (502, 504) and lost["seconds"] < 15, lost
+    assert lost.get("status", 504) in (502, 504) and lost["seconds"] < 19, lost
     with box.start("curl -s -m 30 http://web.example/stall", timeout=40), box.start("curl -s -m 30 http://web.example/half", timeout=40):
         for _ in range(5):
             result = hello(box)
-            assert result["status"] == 200 and result["seconds"] < 1, result
+            assert result["status"] == 200 and result["seconds"] < suite.FAST, result
 
 
 def test_reset(world):

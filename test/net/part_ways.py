@@ -101,7 +101,7 @@ def test_other_boxes(world):
     """NW-20: a box does not reach another's doors or ports, nor its policy"""
     one, other = world.box("web.example"), world.box("api.example")
     with other.start("python3 -m http.server 41234", timeout=30):
-        assert suite.service.wait_for(lambda: "error" not in other.one(do="raw", to=["127.0.0.1", 41234], send="GET / HTTP/1.0\r\n\r\n"), 10)
+        assert suite.service.wait_for(lambda: "error" not in other.one(do="raw", to=["127.0.0.1", 41234], send="GET / HTTP/1.0\r\n\r\n"))
         for address in ("127.0.0.1", "127.0.0.2", "0.0.0.0", "::1"):
             assert "error" in one.one(do="raw", to=[address, 41234]), address
     assert one.one(do="connect", to="api.example:443")["status"] == 403
@@ -113,7 +113,7 @@ def test_listener_is_inside(world):
     """NW-21: what listens in a box is not to be found outside of it"""
     box = world.box("web.example")
     with box.start("python3 -m http.server 41235 --bind 0.0.0.0", timeout=30):
-        assert suite.service.wait_for(lambda: "error" not in box.one(do="raw", to=["127.0.0.1", 41235], send="GET / HTTP/1.0\r\n\r\n"), 10)
+        assert suite.service.wait_for(lambda: "error" not in box.one(do="raw", to=["127.0.0.1", 41235], send="GET / HTTP/1.0\r\n\r\n"))
         for address in ("127.0.0.1", places.MACHINE):
             try:
                 socket.create_connection((address, 41235), 1).close()
@@ -160,6 +160,6 @@ def test_own_listener(world):
     """what a box listens on at every address does not catch what it sends out"""
     box = world.box("web.example:80,443,8080")
     with box.start("exec python3 -m http.server 8080 --bind 0.0.0.0", timeout=30):
-        assert suite.service.wait_for(lambda: "error" not in box.one(do="raw", to=["127.0.0.1", 8080], send="GET / HTTP/1.0\r\n\r\n"), 10)
+        assert suite.service.wait_for(lambda: "error" not in box.one(do="raw", to=["127.0.0.1", 8080], send="GET / HTTP/1.0\r\n\r\n"))
         status, out, err = box.command("curl -sSf -m 5 --noproxy '*' http://web.example:8080/hello")
     assert (status, out) == (0, "hello from web.example:8080\n"), (out, err)

@@ -20,8 +20,8 @@ import tap  # noqa: E402  pylint: disable=wrong-import-position
 PARTS = ("part_none", "part_clients", "part_names", "part_addresses", "part_tls", "part_http", "part_dns", "part_ways",
          "part_policy", "part_limits", "part_floods", "part_secrets", "part_upstream", "part_crash")
 INSIDE = (HERE / "inside.py").read_bytes()
-FAST = 3  # seconds: a refusal that takes longer is a program that hangs
-SETTLE = 0.1  # seconds until the ends of connections of the test before are through
+FAST = 4  # seconds: a refusal that takes longer is a program that hangs, for five or more
+SETTLE = 0.1  # seconds without a packet: then the ends of connections of the test before are through
 SETTINGS = {"limits.sandboxes": 64, "egress.lookups": 600}
 
 
@@ -61,7 +61,7 @@ class Box(raw.Box):
         def find():
             return [each for each in self.log()["connections"] if all(each.get(key) == value for key, value in wanted.items())]
 
-        found = service.wait_for(find, 5, 0.1)
+        found = service.wait_for(find, pause=0.1)
         assert found, (wanted, self.log())
         return found[-1]
 
@@ -120,14 +120,24 @@ def quoted(*words):
     return " ".join(shlex.quote(word) for word in words)
 
 
+def settle(net):
+    """Waits until nothing of the test before is on the cable any more, and forgets it."""
+    def quiet():
+        net.forget()
+        time.sleep(SETTLE)
+        return not net.sent()
+
+    service.wait_for(quiet)
+    net.forget()
+
+
 def run_part(verdicts, world, name):
     module = importlib.import_module(name)
     verdicts.diag(name)
     for label, function in list(vars(module).items()):
         if label.startswith("test_"):
             text = (function.__doc__ or label[5:].replace("_", " ")).strip().splitlines()[0]
-            time.sleep(SETTLE)
-            world.net.forget()
+            settle(world.net)
             began = time.monotonic()
             verdicts.attempt(f"{name[5:]}: {text}", function, world)
             verdicts.diag(f"{time.monotonic() - began:.1f} seconds")

@@ -174,15 +174,16 @@ def service_with_names(directory):
 def wait_until_loaded(running):
     """Until Python contexts are forked from an interpreter that is loaded: started one by one, twenty of them need
     more memory than a sandbox has. Where they are never forked, the tests that need it say so."""
-    sandbox = running.ask("POST", "/v2/sandboxes", {"templateID": "code-interpreter-v1"})[1]["sandboxID"]
-    headers = {"E2b-Sandbox-Id": sandbox, "E2b-Sandbox-Port": "49999", "Content-Type": "application/json"}
+    made = running.ask("POST", "/v2/sandboxes", {"templateID": "code-interpreter-v1"})[1]
+    headers = {"E2b-Sandbox-Id": made["sandboxID"], "E2b-Sandbox-Port": "49999", "X-Access-Token": made["envdAccessToken"]}
 
-    def quick():
-        before = time.monotonic()
-        running.ask("POST", "/contexts", {}, headers)
-        return time.monotonic() - before < 0.1
-    service.wait_for(quick, 20, 0.5)
-    running.ask("DELETE", f"/sandboxes/{sandbox}")
+    def forked():
+        context = running.ask("POST", "/contexts", {}, headers)[1]["id"]
+        said = running.ask("POST", "/execute", {"code": "print(open('/proc/self/cmdline').read())", "context_id": context}, headers)[1]
+        running.ask("DELETE", f"/contexts/{context}", None, headers)
+        return "zygote.py" in said
+    service.wait_for(forked, 40, 0.5)
+    running.ask("DELETE", f"/sandboxes/{made['sandboxID']}")
 
 
 @contextlib.contextmanager
@@ -222,7 +223,7 @@ def run_all(jobs, services):
         results = run_jobs(possible, services)
     T.ok(first.process.poll() is None, "the service still runs", first.log_tail())
     T.equal(first.server_pid(), pid, "the server was never started again")
-    T.ok(service.wait_for(lambda: not first.ask("GET", "/v2/sandboxes")[1], 5), "no sandbox is left",
+    T.ok(service.wait_for(lambda: not first.ask("GET", "/v2/sandboxes")[1]), "no sandbox is left",
          first.ask("GET", "/v2/sandboxes")[1])
     return results
 

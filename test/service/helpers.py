@@ -11,7 +11,7 @@ import time
 import raw
 import service
 
-BACK_SECONDS = 20
+BACK_SECONDS = service.PATIENCE
 COUNT = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.03; done"
 
 
@@ -56,7 +56,7 @@ class Counter:
         self.seen += got
         return got
 
-    def broken(self, seconds=10):
+    def broken(self, seconds=service.PATIENCE):
         """Whether the stream breaks off without an end."""
         self.connection.socket.settimeout(seconds)
         try:
@@ -100,7 +100,7 @@ def agent_of(box):
     connection = box.start(f"exec -a mark-{mark} sleep 1000")
     next(raw.messages(connection))
     try:
-        return service.wait_for(lambda: _pid_one_above(f"mark-{mark}"), 5)
+        return service.wait_for(lambda: _pid_one_above(f"mark-{mark}"))
     finally:
         connection.close()
 

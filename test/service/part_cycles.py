@@ -5,10 +5,11 @@ import os
 import time
 
 from helpers import held, machine, running, size_of
-from service import wait_for
+from service import PATIENCE, wait_for
 
 CYCLES = int(os.environ.get("SERVICE_CYCLES", "300"))
 WARM = 150
+CALM_SECONDS = 1.5
 BUSY = 1 if CYCLES <= 10000 else 20  # one of so many does something; in a long run the others only come and go
 # What one run may differ from another by, whatever the number of cycles.
 SLACK = {"descriptors": 4, "threads": 4, "kB": 6144}
@@ -33,9 +34,18 @@ def cycles(client, count, at_once=4):
             done.result()
 
 
+def counts(each):
+    """What changes while something is still going away."""
+    return [(now["descriptors"], now["threads"]) for now in (held(each.process.pid), held(each.server_pid()))], sorted(each.agents())
+
+
 def settled(each):
-    """What is held once everything that is going away has gone."""
-    time.sleep(1.5)
+    """What is held once everything that is going away has gone: when nothing has changed for a while."""
+    before, since, until = counts(each), time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() - since < CALM_SECONDS and time.monotonic() < until:
+        time.sleep(0.1)
+        if (now := counts(each)) != before:
+            before, since = now, time.monotonic()
     return {"warden": held(each.process.pid), "server": held(each.server_pid()),
             "machine": machine() | {"boxes": len(each.agents())},
             "database": size_of(os.path.join(each.state, "db"))}
@@ -50,7 +60,7 @@ def test_flat(verdicts):
         started = time.monotonic()
         cycles(client, CYCLES)
         seconds = time.monotonic() - started
-        wait_for(lambda: settled(each)["machine"] == before["machine"], 6)
+        wait_for(lambda: settled(each)["machine"] == before["machine"])
         after = settled(each)
         verdicts.diag(f"{CYCLES} cycles in {seconds:.1f} s; before {before}; after {after}")
         for process in ("warden", "server"):
@@ -81,7 +91,6 @@ def test_streams_flat(verdicts):
         before = settled(each)
         for _ in range(200):
             rude()
-        time.sleep(1)
         after = settled(each)
         for what, slack in SLACK.items():
             grown = after["server"][what] - before["server"][what]

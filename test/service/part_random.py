@@ -53,7 +53,7 @@ class Load:
     def end(self):
         self.stop.set()
         for thread in self.threads:
-            thread.join(30)
+            thread.join(2 * service.PATIENCE)
 
 
 def check_records(client, load, told):
@@ -84,7 +84,7 @@ def kill_something(each, what):
     else:
         agents = each.agents()
         kill_warden(each)
-        assert service.wait_for(lambda: not any(service.alive(pid) for pid in agents), 5), "boxes outlived the warden"
+        assert service.wait_for(lambda: not any(service.alive(pid) for pid in agents)), "boxes outlived the warden"
         restart(each)
 
 

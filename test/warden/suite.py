@@ -29,6 +29,7 @@ ONLY = os.environ.get("WARDEN_ONLY", "")
 TMP = tempfile.mkdtemp(prefix="glovebox-warden.")
 STATE = TMP + "/state"
 LOG = TMP + "/log"
+MOUNTS_BEFORE = open("/proc/self/mountinfo").readlines()
 
 
 class Skip(Exception):
@@ -83,13 +84,34 @@ def status_of(pid):
     return dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
 
 
-def wait_for(condition, timeout=10):
+def wait_for(condition, timeout=PATIENCE):
     until = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > until:
             return False
         time.sleep(0.01)
     return True
+
+
+def same_for(seconds, measure):
+    """What measure() gives when it has given the same for so long."""
+    value, since, until = measure(), time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() - since < seconds and time.monotonic() < until:
+        time.sleep(0.05)
+        if (now := measure()) != value:
+            value, since = now, time.monotonic()
+    return value
+
+
+def cpu_seconds(pid):
+    """What a process has computed, whoever else does beside it."""
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def our_mounts():
+    """Mounts of ours on this machine. Others mount as well, elsewhere."""
+    return [line for line in open("/proc/self/mountinfo") if "glovebox" in line and line not in MOUNTS_BEFORE]
 
 
 def n_fds(pid):
@@ -121,6 +143,13 @@ cgroup_features = None
 
 def sh(fd, text, **more):
     return run(fd, ["/bin/sh", "-c", text], **more)
+
+
+def goes_on(control):
+    """A box that adds lines to /tmp/beat adds more."""
+    lines = lambda: int(sh(control, "wc -l </tmp/beat")[1])
+    before = lines()
+    assert wait_for(lambda: lines() > before), "it stands still"
 
 
 # --- life -----------------------------------------------------------------------------------------
@@ -171,7 +200,7 @@ def test_deadlines():
     w = warden()
     s = w.server()
     s.hello()
-    for i, ms in enumerate((900, 100, 500)):
+    for i, ms in enumerate((7000, 4000, 6000)):
         assert s.create(f"d{i}", timeout_ms=ms).err == 0
     assert s.deadline(DEADLINE, "d1", 60000).err == 0
     assert s.deadline(DEADLINE, "d2", 50).err == 0
@@ -190,22 +219,20 @@ def test_pause_resume():
     s.hello()
     r = s.create("p", timeout_ms=60000)
     control = r.fd
-    counter = "i=0; while :; do i=$((i+1)); echo $i > /tmp/n; sleep 0.01; done"
-    assert sh(control, f"({counter}) >/dev/null 2>&1 </dev/null & sleep 0.1")[0] == 0
+    beat = "(while :; do echo x >>/tmp/beat; sleep 0.01; done) >/dev/null 2>&1 </dev/null & until [ -s /tmp/beat ]; do sleep 0.01; done"
+    assert sh(control, beat)[0] == 0
     assert s.target(PAUSE, "p").box.state == IS_PAUSED
     cpu = s.target(USAGE, "p").usage["cpu_us"]
     time.sleep(0.5)
     assert s.target(USAGE, "p").usage["cpu_us"] == cpu, "it runs on"
     assert s.target(PAUSE, "p").err == 0, "twice is no mistake"
-    r = s.deadline(RESUME, "p", 5000)
-    assert r.err == 0 and r.box.state == RUNNING and r.box.left_ms <= 5000
-    before = int(sh(control, "cat /tmp/n")[1])
-    time.sleep(0.3)
-    assert int(sh(control, "cat /tmp/n")[1]) > before, "it goes on"
+    r = s.deadline(RESUME, "p", 50000)
+    assert r.err == 0 and r.box.state == RUNNING and r.box.left_ms <= 50000
+    goes_on(control)
     # A paused box can be killed, and its deadline does not count.
-    assert s.deadline(DEADLINE, "p", 300).err == 0
+    assert s.deadline(DEADLINE, "p", 3000).err == 0
     assert s.target(PAUSE, "p").err == 0
-    time.sleep(0.5)
+    time.sleep(3.5)
     assert s.target(USAGE, "p").err == 0
     agent = agents(w.process.pid)
     assert s.target(KILL, "p").err == 0
@@ -241,13 +268,34 @@ def test_memory():
     assert sh(control, "head -c 600M /dev/zero > /home/user/f && echo ok") == (0, "ok\n"), "files are not memory"
     time.sleep(1.5)
     assert sh(control, "head -c 100M /dev/zero | tail -c 90M | wc -c") == (0, "94371840\n")
-    hog = "import time; x = bytearray(300 << 20); x[::4096] = bytes(len(x[::4096])); print(1, flush=True); time.sleep(20)"
-    began = time.monotonic()
+    hog = "import time; x = bytearray(300 << 20); x[::4096] = bytes(len(x[::4096])); print(1, flush=True); time.sleep(1000)"
     code, out = run(control, ["/usr/bin/python3", "-c", hog])
-    assert code == -1 and time.monotonic() - began < 10, (code, out)
+    assert code == -1, (code, out)
     assert s.target(USAGE, "m").usage["oom_kills"] > 0
     assert sh(control, "echo alive") == (0, "alive\n")
     assert w.stop() == 0
+
+
+def stopped_helper(w, condition):
+    """Whoever copies for a snapshot, as soon as the condition holds, and kept from going on: a copy does not take long."""
+    def helper():
+        for pid in map(int, open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()):
+            try:
+                if open(f"/proc/{pid}/comm").read() == "glovebox\n":
+                    return pid
+            except OSError:
+                pass
+        return None
+
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if pid := helper():
+            os.kill(pid, signal.SIGSTOP)
+            if condition(pid):
+                return pid
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.001)
+    raise AssertionError("nobody copies")
 
 
 # --- snapshots ------------------------------------------------------------------------------------
@@ -343,17 +391,13 @@ def test_snapshot_limits():
     control = s.create("big").fd
     assert sh(control, "head -c 1500M /dev/zero > /home/user/f")[0] == 0
     number = s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapb"))
-    assert wait_for(lambda: os.path.exists(STATE + "/layers/snapb.tmp"))
     # Whoever copies is nobody outside the box, and can do nothing but files.
-    helper = [int(p) for p in open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()
-              if open(f"/proc/{p}/comm").read() == "glovebox\n"]
-    assert len(helper) == 1, helper
-    if "asan" not in GLOVEBOX:
-        assert wait_for(lambda: status_of(helper[0])["Seccomp"] == "2"), status_of(helper[0])
-    told = status_of(helper[0])
+    confined = lambda pid: "asan" in GLOVEBOX or status_of(pid)["Seccomp"] == "2"
+    helper = stopped_helper(w, lambda pid: os.path.exists(STATE + "/layers/snapb.tmp") and confined(pid))
+    told = status_of(helper)
     assert all(int(uid) >= 524288 for uid in told["Uid"].split()[:3] + told["Gid"].split()[:3]), told
     assert told["NoNewPrivs"] == "1" and int(told["CapEff"], 16) == 0xce, told
-    held = [os.readlink(f) for f in glob.glob(f"/proc/{helper[0]}/fd/*") if os.path.islink(f)]
+    held = [os.readlink(f) for f in glob.glob(f"/proc/{helper}/fd/*") if os.path.islink(f)]
     assert len(held) < 32 and not any(re.match("socket|anon_inode", h) for h in held), held
     assert s.target(KILL, "big").err == 0
     r = [e for e in s.events if e[0] == REPLY and e[1] == number]
@@ -393,9 +437,9 @@ def test_next_layer():
         # No request reads more than so much, and none takes long.
         for i in range(65536):  # links, which are quick to make; a file has not so many
             os.link(f"{TMP}/file{i % 2}", f"{layers}m{i}")
-        began = time.monotonic()
+        began = cpu_seconds(w.process.pid)
         assert ask("").err == errno.EOVERFLOW
-        assert time.monotonic() - began < 1, "it took long"
+        assert cpu_seconds(w.process.pid) - began < 1, "it took long"
     finally:
         subprocess.run(["find", layers, "-mindepth", "1", "-delete"], check=True)
     assert walk() == []
@@ -476,8 +520,14 @@ def test_zygote_dies():
     assert ask_until(s, "one").err == 0
     assert cell(box.fd, "x = 1\nprint(x)") == "1\n"
     before = zygotes(w.process.pid)
+    # Asked for while the warden stands still: when it goes on, there is no other one yet.
+    os.kill(w.process.pid, signal.SIGSTOP)
     os.kill(before[False], signal.SIGKILL)
-    assert wait_for(lambda: s.context("one", name="two").err == errno.EAGAIN, 2)
+    assert wait_for(lambda: not alive(before[False]))
+    asked = [s.send_context("one", name=f"two{i}") for i in range(20)]
+    os.kill(w.process.pid, signal.SIGCONT)
+    errors = {s.wait_reply(number).err for number in asked}
+    assert errno.EAGAIN in errors, errors
     assert cell(box.fd, "print(x + 1)") == "2\n"
     assert ask_until(s, "one", name="three").err == 0
     assert cell(box.fd, "print(3)", context="three") == "3\n"
@@ -500,7 +550,7 @@ def test_zygote_does_not_read():
     for i in range(600):
         errors.add(s.context("one", name=f"c{i}").err)
     assert errors == {0, errno.EAGAIN}, errors
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30  # a twentieth of a second each, were it waited for
     assert s.create("two").err == 0 and s.target(KILL, "two").err == 0
     os.kill(stopped, signal.SIGKILL)
     assert ask_until(s, "one", name="last").err == 0
@@ -535,7 +585,7 @@ def test_zygote_of_another_root():
     assert s.context("one", name="new").err == errno.EAGAIN  # that box stands on the old root
     assert cell(box.fd, "print(x + 1)") == "2\n"
     assert s.target(KILL, "one").err == 0
-    assert wait_for(lambda: not alive(before), 10), "the old one did not go with its last context"
+    assert wait_for(lambda: not alive(before)), "the old one did not go with its last context"
     assert w.stop() == 0 and stale_boxes() == []
 
 
@@ -554,22 +604,19 @@ def test_server_dies():
     for i in range(20):
         assert s.create(f"box{i}").err == 0
     control = s.create("talk").fd
-    loop = "(while :; do echo x >> /tmp/beat; sleep 0.02; done) >/dev/null 2>&1 & echo started"
+    loop = "(while :; do echo x >> /tmp/beat; sleep 0.02; done) >/dev/null 2>&1 & until [ -s /tmp/beat ]; do sleep 0.01; done; echo started"
     assert sh(control, loop) == (0, "started\n")
-    assert s.create("short", timeout_ms=1500).err == 0
     assert s.target(PAUSE, "box3").err == 0
     s, boxes, ended = restart(w, s)
-    assert len(boxes) == 22 or (len(boxes) == 21 and ended == {"short": TIMEOUT}), (boxes, ended)
+    assert len(boxes) == 21 and ended == {}, (boxes, ended)
     assert boxes["box3"].state == IS_PAUSED and boxes["box4"].state == RUNNING
-    first = int(sh(boxes["talk"].fd, "wc -l < /tmp/beat")[1])
-    time.sleep(0.3)
-    assert int(sh(boxes["talk"].fd, "wc -l < /tmp/beat")[1]) > first
+    goes_on(boxes["talk"].fd)
     assert s.deadline(RESUME, "box3", 60000).err == 0
     # A deadline holds while there is no server, and the next one is told.
-    assert s.create("alone", timeout_ms=150).err == 0
+    assert s.create("alone", timeout_ms=3000).err == 0
     os.kill(w.process.pid, signal.SIGSTOP)  # so that no new server comes too soon
     os.kill(s.pid, signal.SIGKILL)
-    time.sleep(0.3)
+    time.sleep(3.2)
     os.kill(w.process.pid, signal.SIGCONT)
     s.close()
     s = w.server()
@@ -612,20 +659,19 @@ def test_warden_dies():
     control = s.create("big").fd
     assert sh(control, "head -c 500M /dev/zero > /home/user/f")[0] == 0
     s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapk"))
-    assert wait_for(lambda: os.path.exists(STATE + "/layers/snapk.tmp"))
+    stopped_helper(w, lambda _: os.path.exists(STATE + "/layers/snapk.tmp"))  # half done it stays
     # Even a server that wants to live on and holds every control socket.
     assert s.order("outlive") == "0\n"
     pids = agents(w.process.pid)
-    mounts = len(open("/proc/self/mountinfo").readlines())
     assert len(pids) >= 11
     w.kill()
-    assert wait_for(lambda: not any(map(alive, pids)), 10), [what_is(p) for p in pids if alive(p)]
+    assert wait_for(lambda: not any(map(alive, pids))), [what_is(p) for p in pids if alive(p)]
     os.kill(s.pid, signal.SIGKILL)
     w = warden()
     s = w.server()
     assert s.hello()[0] == {}
     assert wait_for(lambda: os.listdir(STATE + "/layers") == []), os.listdir(STATE + "/layers")
-    assert stale_boxes() == [] and len(open("/proc/self/mountinfo").readlines()) <= mounts
+    assert stale_boxes() == [] and our_mounts() == [], our_mounts()
     assert w.stop() == 0
 
 
@@ -684,7 +730,7 @@ def test_random_kills():
             assert s.create("after").err == 0, i
         if victim == "warden":
             w.kill()
-            assert wait_for(lambda: not any(map(alive, pids)), 10), (i, [what_is(p) for p in pids if alive(p)])
+            assert wait_for(lambda: not any(map(alive, pids))), (i, [what_is(p) for p in pids if alive(p)])
         else:
             assert w.stop() == 0, i
         s.close()
@@ -701,7 +747,7 @@ def test_second_service():
     w = warden()
     w.server().hello()
     second = subprocess.run([GLOVEBOX, "serve", "--listen", "127.0.0.1:0", "--state", STATE, "--server", STUB,
-                             "--client", "/bin/true"], capture_output=True, text=True, timeout=30)
+                             "--client", "/bin/true"], capture_output=True, text=True, timeout=PATIENCE)
     assert second.returncode == 1 and "running already" in second.stderr, second
     assert w.stop() == 0
 
@@ -711,10 +757,10 @@ def test_refused():
     w = warden()
     s = w.server()
     s.conn.send(b"refuse")
-    assert w.process.wait(10) == 1
+    assert w.process.wait(PATIENCE) == 1
     # One that does not start at all neither.
     r = subprocess.run([GLOVEBOX, "serve", "--listen", "127.0.0.1:0", "--state", STATE, "--server", "/bin/false",
-                        "--client", "/bin/true"], capture_output=True, text=True, timeout=30)
+                        "--client", "/bin/true"], capture_output=True, text=True, timeout=PATIENCE)
     assert r.returncode == 1 and "did not start" in r.stderr, r
 
 
@@ -722,7 +768,7 @@ def test_notify():
     path = TMP + "/notify"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     listener.bind(path)
-    listener.settimeout(10)
+    listener.settimeout(PATIENCE)
     w = Warden(GLOVEBOX, STUB, STATE, env={**os.environ, "NOTIFY_SOCKET": path}, stderr=LOG)
     s = w.server()
     s.hello()
@@ -876,10 +922,10 @@ def test_reads_nothing():
     except BlockingIOError:
         pass
     rss = rss_kib(w.process.pid)
-    assert wait_for(lambda: agents(w.process.pid) == [], 5), "the deadline did not hold"
+    assert wait_for(lambda: agents(w.process.pid) == []), "the deadline did not hold"
     assert rss < 64 * 1024, rss
     s.sock.setblocking(True)
-    s.sock.settimeout(5)
+    s.sock.settimeout(PATIENCE)
     replies = 0
     while replies < sent:
         replies += s.recv()[0] == REPLY
@@ -902,21 +948,21 @@ def test_cycles():
         os.close(r.fd)
         assert s.target(KILL, f"c{i}").err == 0
 
+    def settled():
+        """The stub, the pool and nobody else: how many descriptors then."""
+        children = lambda: open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()
+        assert wait_for(lambda: len(agents(w.process.pid)) == 2 and len(children()) == 3), children()
+        return same_for(0.5, lambda: n_fds(w.process.pid))
+
     for i in range(100):
         cycle(i)
-    time.sleep(0.5)
-    fds, rss = n_fds(w.process.pid), rss_kib(w.process.pid)
-    mounts = len(open(f"/proc/{w.process.pid}/mountinfo").readlines())
+    fds, rss = settled(), rss_kib(w.process.pid)
     for i in range(CYCLES):
         cycle(100 + i)
-    assert wait_for(lambda: len(agents(w.process.pid)) == 2), agents(w.process.pid)
-    time.sleep(0.5)
-    after_fds, after_rss = n_fds(w.process.pid), rss_kib(w.process.pid)
+    after_fds, after_rss = settled(), rss_kib(w.process.pid)
     print(f"# descriptors {fds} -> {after_fds}, memory {rss} -> {after_rss} KiB")
     assert after_fds <= fds + 12 and after_rss <= rss + 512
-    assert len(open(f"/proc/{w.process.pid}/mountinfo").readlines()) == mounts
-    children = open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()
-    assert len(children) == 3, children  # the stub and two boxes
+    assert our_mounts() == [], our_mounts()
     assert w.stop() == 0 and stale_boxes() == []
 
 
@@ -977,7 +1023,7 @@ class Web:
 ASK = """
 import socket, sys
 try:
-    s = socket.create_connection(("127.0.0.1", 3128), 5)
+    s = socket.create_connection(("127.0.0.1", 3128), 50)
     host = sys.argv[1].split("/")[2]
     s.sendall(f"GET {sys.argv[1]} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n".encode())
     print(s.recv(4096).split(b"\\r")[0].decode())
@@ -1046,7 +1092,7 @@ def test_net_bad_rules():
     with open(sets + "/web.rules", "w") as f:
         f.write("exa mple.com\n")
     w = warden("--egress-sets", sets)
-    assert w.process.wait(10) != 0
+    assert w.process.wait(PATIENCE) != 0
     with open(sets + "/web.rules", "w") as f:
         f.write("example.com\n")
     w = warden("--egress-sets", sets)
@@ -1080,10 +1126,8 @@ def test_net_box_end():
     thread.start()
     assert wait_for(lambda: web.seen == 1 and n_fds(egress) > before)
     assert s.target(KILL, "a").err == 0
-    began = time.monotonic()
-    assert wait_for(lambda: n_fds(egress) <= before - 5, 2), (before, n_fds(egress))
-    assert time.monotonic() - began < 1
-    thread.join(10)
+    assert wait_for(lambda: n_fds(egress) <= before - 5), (before, n_fds(egress))
+    thread.join(PATIENCE)
     # The name may come back, and is another box.
     control = s.create("a").fd
     assert ask(control, web) == "ConnectionRefusedError"
@@ -1114,19 +1158,18 @@ def test_net_egress_killed():
         for i in range(5):
             assert link.allow(f"b{i}", web.at) == 0
         assert all(ask(c, web) == "HTTP/1.1 200 OK" for c in controls)
-        old = egresses(w.process.pid)
-        os.kill(old[0], signal.SIGKILL)
+        old = egress_of(w.process.pid)
+        os.kill(old, signal.SIGKILL)
         link.close()
         link = s.egress()
-        assert egresses(w.process.pid) != old
+        assert egress_of(w.process.pid) != old
         assert ask(controls[0], web) != "HTTP/1.1 200 OK", "it knows no policy"
     # Somebody who ended meanwhile is not told of; somebody new is.
     os.kill(egress_of(w.process.pid), signal.SIGKILL)
     assert s.target(KILL, "b0").err == 0
     s.create("late")
+    assert wait_for(lambda: s.net("late").err != errno.EAGAIN)
     r = s.net("late")
-    if r.err == errno.EAGAIN:
-        r = s.net("late")
     assert r.err == 0, r.msg
     link = s.egress()
     assert link.allow("b0", web.at) == errno.ENOENT and link.allow("late", web.at) == 0
@@ -1194,7 +1237,7 @@ def test_net_port_taken():
     s.hello()
     control = s.create("a").fd
     listen = "import socket,time; s=socket.create_server((%r,3128)); print('up',flush=True); time.sleep(1000)"
-    code = f"nohup python3 -c \"{listen % '0.0.0.0'}\" >/tmp/o 2>&1 & until grep -qx up /tmp/o; do sleep 0.01; done; echo $!"
+    code = f"nohup python3 -c \"{listen % '0.0.0.0'}\" >/tmp/o 2>&1 & until grep -qsx up /tmp/o; do sleep 0.01; done; echo $!"
     pid = sh(control, code.replace("\"('", "\"('"))[1].strip()
     r = s.net("a")
     assert r.err == errno.EADDRINUSE and "3128" in r.msg, (r.err, r.msg)
@@ -1250,7 +1293,7 @@ def test_socket():
     assert r.err == 0 and r.fd is not None, r.msg
     with socket.socket(fileno=r.fd) as conn:
         assert conn.family == socket.AF_INET and conn.type & socket.SOCK_STREAM
-        conn.settimeout(5)
+        conn.settimeout(PATIENCE)
         conn.connect(("127.0.0.1", 8123))
         conn.sendall(b"GET / HTTP/1.0\r\n\r\n")
         assert conn.recv(100).startswith(b"HTTP/1.0 200")

@@ -26,6 +26,7 @@ STARTED, FAILED, OUT, ERR, EXIT = 20, 21, 22, 23, 24
 CELL, CODE, CELL_END = 62, 66, 70
 
 MIB = 1 << 20
+PATIENCE = 60  # seconds: what does not come until then never comes, however busy the machine is
 LIMITS = dict(memory=512 * MIB, disk=2048 * MIB, files=200000, pids=512, cpu=2000)
 
 
@@ -74,7 +75,7 @@ class Server:
         self.conn, self.pid = conn, int(text)
         self.sock = socket.socket(fileno=fds[0])
         self.listen_fd, self.state_fd = fds[1], fds[2]
-        self.sock.settimeout(20)
+        self.sock.settimeout(PATIENCE)
         self.numbers = itertools.count(1)
         self.events = []
 
@@ -137,14 +138,17 @@ class Server:
     def snapshot(self, id, layer):
         return self.ask(SNAPSHOT, struct.pack("<32s32s", c_id(id), c_id(layer)))
 
-    def context(self, id, name="python", zygote=PYTHON, language="python"):
-        return self.ask(CONTEXT, struct.pack("<32s40s24sII", c_id(id), c_id(name), c_id(language), zygote, 0))
+    def send_context(self, id, name="python", zygote=PYTHON, language="python"):
+        return self.send(CONTEXT, struct.pack("<32s40s24sII", c_id(id), c_id(name), c_id(language), zygote, 0))
+
+    def context(self, id, **more):
+        return self.wait_reply(self.send_context(id, **more))
 
     def net(self, id):
         """Gives a box network."""
         return self.target(NET, id)
 
-    def egress(self, timeout=10):
+    def egress(self, timeout=PATIENCE):
         """The socket to egress that the warden passes."""
         until = time.monotonic() + timeout
         while True:
@@ -157,7 +161,7 @@ class Server:
                 raise TimeoutError("no socket to egress")
             self.events.append(self.recv())
 
-    def wait_event(self, want, timeout=10):
+    def wait_event(self, want, timeout=PATIENCE):
         """The next event of that type: its id and, for ENDED, the reason."""
         until = time.monotonic() + timeout
         while True:
@@ -175,7 +179,7 @@ class Server:
         self.conn.send(text.encode())
         return self.conn.recv(8192).decode()
 
-    def gone(self, timeout=10):
+    def gone(self, timeout=PATIENCE):
         """Waits for the end of the process."""
         self.conn.settimeout(timeout)
         return self.conn.recv(1) == b""
@@ -195,7 +199,7 @@ class Egress:
 
     def __init__(self, fd):
         self.sock = socket.socket(fileno=fd)
-        self.sock.settimeout(10)
+        self.sock.settimeout(PATIENCE)
 
     def send(self, type, payload):
         self.sock.send(struct.pack("<IIQ", type, 16 + len(payload), 0) + payload)
@@ -224,7 +228,7 @@ def frame(type, data=b""):
     return struct.pack("<HHI", type, 0, 8 + len(data)) + data
 
 
-def run(control_fd, argv, timeout=20, uid=1000):
+def run(control_fd, argv, timeout=PATIENCE, uid=1000):
     """Runs a command in a box through its agent: exit code, output."""
     control = socket.socket(fileno=os.dup(control_fd))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -252,7 +256,7 @@ def run(control_fd, argv, timeout=20, uid=1000):
                 raise OSError(struct.unpack_from("<Ii", data, 8)[1], f"step {data[8]}")
 
 
-def cell(control_fd, code, context="python", timeout=20):
+def cell(control_fd, code, context="python", timeout=PATIENCE):
     """Runs a cell in a context of a box through its agent: its output."""
     control = socket.socket(fileno=os.dup(control_fd))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -287,7 +291,7 @@ class Warden:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.listener.bind("\0" + self.name)
         self.listener.listen(64)
-        self.listener.settimeout(20)
+        self.listener.settimeout(PATIENCE)
         self.log = open(stderr, "a") if stderr else subprocess.DEVNULL
         self.process = subprocess.Popen(
             [glovebox, "serve", "--listen", "127.0.0.1:0", "--state", state, "--server", stub,
@@ -300,7 +304,7 @@ class Warden:
         conn, _ = self.listener.accept()
         return Server(conn)
 
-    def stop(self, timeout=20):
+    def stop(self, timeout=PATIENCE):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
 

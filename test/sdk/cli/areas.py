@@ -69,8 +69,7 @@ def test_exec_input():
 def test_exec_background():
     sandbox = create()
     e2b("sandbox", "exec", "-b", sandbox, "touch /tmp/made; sleep 50")
-    time.sleep(0.5)
-    e2b("sandbox", "exec", sandbox, "test -e /tmp/made")
+    e2b("sandbox", "exec", sandbox, "until test -e /tmp/made; do sleep 0.1; done")
 
 
 def test_pause_resume():
@@ -84,7 +83,7 @@ def test_pause_resume():
 
 def test_metrics():
     sandbox = create()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "CPU" not in (output := e2b("sandbox", "metrics", sandbox)) and time.monotonic() < deadline:
         time.sleep(1)
     assert "CPU" in output, output

@@ -2,8 +2,8 @@
 //
 // Contexts: made, listed, restarted, removed; each with a state of its own.
 import assert from 'node:assert/strict';
-import { box, caught, common, rejects, sdk, sleep, test } from '../js/harness.mjs';
-import { fails, output, run, value } from './kit.mjs';
+import { box, caught, common, rejects, sdk, test, until } from '../js/harness.mjs';
+import { begun, fails, output, run, value } from './kit.mjs';
 
 const { InvalidArgumentError, NotFoundError, SandboxError } = sdk;
 const ids = (contexts) => contexts.map(({ id }) => id);
@@ -109,8 +109,7 @@ test('restart of the default context', async () => {
 test('restart while a cell runs: the cell says so', async () => {
   const sandbox = await box();
   const context = await sandbox.createCodeContext();
-  const running = sandbox.runCode('import time\nprint("started")\ntime.sleep(60)', { context });
-  await sleep(700);
+  const { running } = await begun('import time\ntime.sleep(60)', { context }, sandbox);
   await sandbox.restartCodeContext(context);
   const execution = await running;
   assert.equal(execution.error.name, 'ContextRestarting');
@@ -133,9 +132,8 @@ test('a removed context\'s process is gone', async () => {
   const context = await sandbox.createCodeContext();
   const pid = await value('import os\nos.getpid()', { context }, sandbox);
   await sandbox.removeCodeContext(context);
-  await sleep(300);
-  const { stdout } = await sandbox.commands.run(`kill -0 ${pid} 2>/dev/null && echo there || echo gone`);
-  assert.equal(stdout, 'gone\n');
+  const there = `kill -0 ${pid} 2>/dev/null && echo there || echo gone`;
+  await until(async () => (await sandbox.commands.run(there)).stdout === 'gone\n', 'it is gone');
 });
 
 test('one that does not exist', async () => {

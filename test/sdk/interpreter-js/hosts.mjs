@@ -2,8 +2,8 @@
 //
 // Over TLS and with names: the interpreter is 49999-ID.DOMAIN. Only E2B_DOMAIN says where.
 import assert from 'node:assert/strict';
-import { Sandbox, box, caught, sdk, sleep, test } from '../js/harness.mjs';
-import { output, run, value } from './kit.mjs';
+import { Sandbox, box, caught, sdk, test } from '../js/harness.mjs';
+import { begun, output, run, value } from './kit.mjs';
 
 test('cells, contexts and their state', async () => {
   const sandbox = await box();
@@ -19,7 +19,7 @@ test('cells, contexts and their state', async () => {
 test('streamed as it happens, characters whole', async () => {
   const sandbox = await box();
   const seen = [];
-  const code = 'import time\nfor i in range(3):\n    print("漢🚀", i)\n    time.sleep(0.3)';
+  const code = 'import time\nfor i in range(3):\n    print("漢🚀", i)\n    time.sleep(1)';
   await run(code, { onStdout: ({ line }) => { seen.push([line, Date.now()]); } }, sandbox);
   assert.deepEqual(seen.map(([line]) => line), ['漢🚀 0\n', '漢🚀 1\n', '漢🚀 2\n']);
   assert.ok(seen[2][1] - seen[0][1] > 400);
@@ -36,8 +36,8 @@ test('given up after a second, the next cell runs', async () => {
 
 test('killed while a cell runs', async () => {
   const sandbox = await box();
-  const running = caught(sandbox.runCode('import time\ntime.sleep(60)'));
-  await sleep(500);
+  const { running } = await begun('import time\ntime.sleep(60)', {}, sandbox);
+  const ended = caught(running);
   await Sandbox.kill(sandbox.sandboxId);
-  assert.equal((await running).constructor, sdk.TimeoutError);
+  assert.equal((await ended).constructor, sdk.TimeoutError);
 });

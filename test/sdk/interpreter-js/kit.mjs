@@ -32,6 +32,16 @@ export async function result(code, opts, sandbox) {
   return results[0];
 }
 
+// A cell that has begun, which it says by printing something: the promise of its end.
+export async function begun(code, opts, sandbox) {
+  let running;
+  await new Promise((started, failed) => {
+    running = sandbox.runCode(`print("started", flush=True)\n${code}`, { ...opts, onStdout: started });
+    running.catch(failed);
+  });
+  return { running };
+}
+
 export async function elapsed(work) {
   const before = Date.now();
   await work();

@@ -26,13 +26,13 @@ for (const [language, [first, second, bad, name, part]] of Object.entries(STATE)
   });
 
   test(`${language}: streamed, also to standard error`, async () => {
-    const wait = 'await new Promise((done) => setTimeout(done, 300))';
+    const wait = 'await new Promise((done) => setTimeout(done, 1000))';
     const code = {
       javascript: `for (let i = 0; i < 3; i++) { console.log(i); console.error("e" + i); ${wait} }`,
       typescript: `for (let i: number = 0; i < 3; i++) { console.log(i); console.error("e" + i); ${wait} }`,
-      bash: 'for i in 0 1 2; do echo $i; echo e$i >&2; sleep 0.3; done',
-      r: 'for (i in 0:2) { cat(i, "\\n", sep=""); message("e", i); Sys.sleep(0.3) }',
-      java: 'for (int i = 0; i < 3; i++) { System.out.println(i); System.err.println("e" + i); Thread.sleep(300); }',
+      bash: 'for i in 0 1 2; do echo $i; echo e$i >&2; sleep 1; done',
+      r: 'for (i in 0:2) { cat(i, "\\n", sep=""); message("e", i); Sys.sleep(1) }',
+      java: 'for (int i = 0; i < 3; i++) { System.out.println(i); System.err.println("e" + i); Thread.sleep(1000); }',
     }[language];
     const seen = [];
     const execution = await run(code, { language, onStdout: ({ line }) => { seen.push([line, Date.now()]); } });

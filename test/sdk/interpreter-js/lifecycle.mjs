@@ -2,8 +2,8 @@
 //
 // What becomes of contexts when their sandbox is found again, paused, killed.
 import assert from 'node:assert/strict';
-import { Sandbox, box, caught, made_elsewhere, rejects, sdk, sleep, test } from '../js/harness.mjs';
-import { output, run, value } from './kit.mjs';
+import { Sandbox, box, caught, made_elsewhere, rejects, sdk, test } from '../js/harness.mjs';
+import { begun, output, run, stdout, value } from './kit.mjs';
 
 const { SandboxError, TimeoutError } = sdk;
 
@@ -55,10 +55,10 @@ test('traffic wakes a paused sandbox with its variables', async () => {
 
 test('killed while a cell runs: the SDK says so', async () => {
   const sandbox = await box();
-  const running = caught(sandbox.runCode('import time\nprint("started", flush=True)\ntime.sleep(60)'));
-  await sleep(700);
+  const { running } = await begun('import time\ntime.sleep(60)', {}, sandbox);
+  const ended = caught(running);
   await Sandbox.kill(sandbox.sandboxId);
-  const error = await running;
+  const error = await ended;
   assert.equal(error.constructor, TimeoutError, String(error));
   assert.match(error.message, /The sandbox was killed while the request was in progress/);
 });
@@ -128,11 +128,10 @@ test('random numbers of two contexts differ', async () => {
 });
 
 test('setTimeout() while a cell runs keeps it alive', async () => {
-  const sandbox = await box({ timeoutMs: 2000 });
-  const running = output('import time\ntime.sleep(3)\nprint("through")', {}, sandbox);
-  await sleep(300);
+  const sandbox = await box({ timeoutMs: 8000 });
+  const { running } = await begun('import time\ntime.sleep(9)\nprint("through")', {}, sandbox);
   await sandbox.setTimeout(60_000);
-  assert.equal(await running, 'through\n');
+  assert.equal(stdout(await running), 'started\nthrough\n');
 });
 
 test('without the sandbox\'s token no cell runs', async () => {

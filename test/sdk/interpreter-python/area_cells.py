@@ -81,7 +81,7 @@ def test_callbacks():
     def note(what):
         seen.append((what, time.monotonic()))
     run("import sys, time\nfrom IPython.display import display\nfor i in range(3):\n    print(i)\n"
-        "    print('e', i, file=sys.stderr)\n    display(i)\n    time.sleep(0.3)\n'last'",
+        "    print('e', i, file=sys.stderr)\n    display(i)\n    time.sleep(1)\n'last'",
         on_stdout=lambda message: note(("out", message.line, message.error)),
         on_stderr=lambda message: note(("err", message.line, message.error)),
         on_result=lambda each: note(("result", each.text, each.is_main_result)))
@@ -103,7 +103,7 @@ def test_on_error():
 def test_timestamps():
     """timestamps of the service rise from line to line"""
     seen = []
-    run("import time\nfor i in range(3):\n    print(i)\n    time.sleep(0.15)", on_stdout=lambda message: seen.append(message.timestamp))
+    run("import time\nfor i in range(3):\n    print(i)\n    time.sleep(1)", on_stdout=lambda message: seen.append(message.timestamp))
     assert len(seen) == 3 and len(set(seen)) == 3, seen
     assert sorted(seen, key=str) == seen, seen
 

@@ -39,8 +39,8 @@ def test_restart_running():
     """restart while a cell runs: the cell says so"""
     sandbox = box()
     context = sandbox.create_code_context()
-    threading.Timer(0.7, sandbox.restart_code_context, (context,)).start()
-    execution = sandbox.run_code("import time\ntime.sleep(60)", context=context)
+    restarter = threading.Thread(target=sandbox.restart_code_context, args=(context,))
+    execution = sandbox.run_code("import time\nprint('started')\ntime.sleep(60)", context=context, on_stdout=lambda _: restarter.start())
     assert execution.error.name == "ContextRestarting", execution.error
 
 

@@ -12,7 +12,7 @@ def given_up(code):
     raises(ci.TimeoutException, sandbox.run_code, code, timeout=1)
     before = time.monotonic()
     assert value("kept", sandbox) == "1"
-    assert time.monotonic() - before < 20
+    assert time.monotonic() - before < 40
 
 
 def test_sleep():

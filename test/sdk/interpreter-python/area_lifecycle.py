@@ -37,8 +37,8 @@ def test_pause_files():
 def test_killed():
     """killed while a cell runs: the SDK says so"""
     sandbox = box()
-    threading.Timer(0.7, lambda: ci.Sandbox.kill(sandbox.sandbox_id)).start()
-    raises(ci.TimeoutException, sandbox.run_code, "import time\nprint('started')\ntime.sleep(60)",
+    killer = threading.Thread(target=ci.Sandbox.kill, args=(sandbox.sandbox_id,))
+    raises(ci.TimeoutException, sandbox.run_code, "import time\nprint('started')\ntime.sleep(60)", on_stdout=lambda _: killer.start(),
            containing="The sandbox was killed while the request was in progress")
 
 

@@ -94,7 +94,7 @@ test('standard input is empty unless asked for', async () => {
 
 test('callbacks: as it comes, in order', async () => {
   const seen = [];
-  const result = await run('for i in 1 2 3; do echo $i; echo e$i >&2; sleep 0.3; done', {
+  const result = await run('for i in 1 2 3; do echo $i; echo e$i >&2; sleep 1; done', {
     onStdout: (data) => { seen.push([data, Date.now()]); },
     onStderr: (data) => { seen.push([data, Date.now()]); },
   });
@@ -106,9 +106,10 @@ test('callbacks: as it comes, in order', async () => {
 
 test('in the background: wait()', async () => {
   const sandbox = await common();
-  const handle = await sandbox.commands.run('sleep 0.3; echo done; exit 3', { background: true });
+  const handle = await sandbox.commands.run('read x; echo done; exit 3', { background: true, stdin: true });
   assert.ok(Number.isInteger(handle.pid) && handle.pid > 1);
   assert.equal(handle.exitCode, undefined);
+  await sandbox.commands.sendStdin(handle.pid, '\n');
   const error = await rejects(handle.wait(), CommandExitError);
   assert.equal(error.exitCode, 3);
   assert.equal(handle.stdout, 'done\n');
@@ -142,7 +143,7 @@ test('kill(): does not wait for what it left behind', async () => {
   const before = Date.now();
   assert.equal(await handle.kill(), true);
   await caught(handle.wait());
-  assert.ok(Date.now() - before < 10_000);
+  assert.ok(Date.now() - before < 30_000);
 });
 
 test('list(): what runs, as it was started', async () => {
@@ -241,13 +242,13 @@ test('timeoutMs: the command is killed', async () => {
   const sandbox = await box();
   const before = Date.now();
   await rejects(sandbox.commands.run('sleep 100', { timeoutMs: 1000 }), TimeoutError, /deadline_exceeded|timed out|'timeoutMs'/);
-  assert.ok(Date.now() - before < 8000);
+  assert.ok(Date.now() - before < 30_000);
   await until(async () => (await sandbox.commands.list()).length === 0, 'nothing runs any more');
 });
 
 test('timeoutMs: holds also when nobody listens', async () => {
   const sandbox = await box();
-  const handle = await sandbox.commands.run('sleep 100', { background: true, timeoutMs: 1500 });
+  const handle = await sandbox.commands.run('sleep 100', { background: true, timeoutMs: 5000 });
   await handle.disconnect();
   assert.equal((await sandbox.commands.list()).length, 1);
   await until(async () => (await sandbox.commands.list()).length === 0, 'it is over');
@@ -256,7 +257,7 @@ test('timeoutMs: holds also when nobody listens', async () => {
 test('timeoutMs of connect(): only the stream ends', async () => {
   const sandbox = await box();
   const handle = await sandbox.commands.run('sleep 100', { background: true, timeoutMs: 0 });
-  const other = await sandbox.commands.connect(handle.pid, { timeoutMs: 700 });
+  const other = await sandbox.commands.connect(handle.pid, { timeoutMs: 4000 });
   await rejects(other.wait(), TimeoutError);
   assert.equal((await sandbox.commands.list()).length, 1);
   await handle.kill();
@@ -334,5 +335,5 @@ test('killed under a running command: it ends at once', async () => {
   const before = Date.now();
   await Sandbox.kill(sandbox.sandboxId);
   assert.ok(await waiting instanceof sdk.SandboxError);
-  assert.ok(Date.now() - before < 8000);
+  assert.ok(Date.now() - before < 30_000);
 });

@@ -110,6 +110,16 @@ test('octet-stream and gzip', 'uploadModes', async () => {
   assert.equal(await shell(`cat ${dir}/x ${dir}/y`), 'xy');
 });
 
+// The service ends the connection after such a one: the next must not notice.
+test('large octet-streams, one after the other', 'uploadModes', async () => {
+  const [fs, dir] = [await files(), await directory()];
+  for (const letter of ['a', 'b', 'c']) {
+    const text = letter.repeat(4_000_000);
+    await fs.write(`${dir}/large`, text, { useOctetStream: true });
+    assert.ok(await fs.read(`${dir}/large`) === text, letter);
+  }
+});
+
 test('a stream of unknown length', 'uploadModes', async () => {
   const [fs, dir] = [await files(), await directory()];
   await fs.write(`${dir}/streamed`, streamOf('one ', 'two ', 'three'));

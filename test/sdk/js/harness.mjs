@@ -48,7 +48,7 @@ export async function common() {
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // The first true value of condition(), which may be asynchronous.
-export async function until(condition, what, ms = 15_000) {
+export async function until(condition, what, ms = 60_000) {
   const deadline = Date.now() + ms;
   for (;;) {
     const value = await condition();

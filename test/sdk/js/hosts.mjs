@@ -29,7 +29,7 @@ http.createServer((request, response) => {
     if (request.url === '/events') {
       response.setHeader('Content-Type', 'text/event-stream');
       response.write('data: 1\\n\\n');
-      setTimeout(() => response.end('data: 2\\n\\n'), 500);
+      setTimeout(() => response.end('data: 2\\n\\n'), 2000);
     } else {
       response.setHeader('Content-Type', 'application/json');
       response.end(JSON.stringify({ method: request.method, url: request.url, headers: request.headers, body }));

@@ -35,9 +35,9 @@ test('setTimeout() makes it longer and shorter', async () => {
   const sandbox = await box({ timeoutMs: 60_000 });
   const at = async () => (await sandbox.getInfo()).endAt.getTime() - Date.now();
   await sandbox.setTimeout(600_000);
-  assert.ok(Math.abs(await at() - 600_000) < 3000);
+  assert.ok(Math.abs(await at() - 600_000) < 15_000);
   await Sandbox.setTimeout(sandbox.sandboxId, 30_000);
-  assert.ok(Math.abs(await at() - 30_000) < 3000);
+  assert.ok(Math.abs(await at() - 30_000) < 15_000);
   await sandbox.setTimeout(1000);
   await gone(sandbox);
 });
@@ -72,18 +72,18 @@ test('connect() after pause(): the same processes go on where they stood', async
   const pid = await counter(sandbox);
   const before = await count(sandbox);
   await sandbox.pause();
-  await sleep(1500);
+  await sleep(4000);
   const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 100_000 });
   const after = await count(again);
-  // 1.5 s are 75 steps: while it was paused there were none.
-  assert.ok(after >= before && after < before + 60, `${before}, then ${after}`);
+  // 4 s are 200 steps: while it was paused there were none.
+  assert.ok(after >= before && after < before + 150, `${before}, then ${after}`);
   await until(async () => await count(again) > after, 'it counts on');
   assert.ok((await again.commands.list()).some((process) => process.pid === pid));
   assert.equal((await again.commands.run('echo $KEPT')).stdout, 'env\n');
   const info = await again.getInfo();
   assert.deepEqual(info.metadata, { kept: 'meta' });
   assert.equal(info.state, 'running');
-  assert.ok(Math.abs(info.endAt - Date.now() - 100_000) < 5000);
+  assert.ok(Math.abs(info.endAt - Date.now() - 100_000) < 30_000);
   // The old object has the same token.
   assert.equal((await sandbox.commands.run('echo old')).stdout, 'old\n');
 });
@@ -106,9 +106,9 @@ test('a paused sandbox can be killed', async () => {
 });
 
 test('a paused sandbox has no end', async () => {
-  const sandbox = await box({ timeoutMs: 1500 });
+  const sandbox = await box({ timeoutMs: 5000 });
   await sandbox.pause();
-  await sleep(2500);
+  await sleep(6000);
   assert.equal(await state(sandbox), 'paused');
 });
 
@@ -151,7 +151,7 @@ test('connect({ onResume: "reboot" }): files only', 'onResume', async () => {
 });
 
 test('lifecycle.onTimeout "pause": paused when its time is over', async () => {
-  const sandbox = await box({ timeoutMs: 1000, lifecycle: { onTimeout: 'pause' } });
+  const sandbox = await box({ timeoutMs: 5000, lifecycle: { onTimeout: 'pause' } });
   await sandbox.files.write('kept', 'yes');
   if (has('fullInfo')) {
     assert.deepEqual((await sandbox.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: false });
@@ -164,7 +164,7 @@ test('lifecycle.onTimeout "pause": paused when its time is over', async () => {
 });
 
 test('lifecycle.onTimeout { keepMemory: false }', 'keepMemory', async () => {
-  const sandbox = await box({ timeoutMs: 2000, lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } });
+  const sandbox = await box({ timeoutMs: 8000, lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } });
   await counter(sandbox);
   await paused(sandbox);
   const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 60_000 });

@@ -132,7 +132,7 @@ test('much output', async () => {
 });
 
 test('timeoutMs ends it', async () => {
-  const { handle } = await terminal({ timeoutMs: 800 });
+  const { handle } = await terminal({ timeoutMs: 4000 });
   assert.equal((await caught(handle.wait())).constructor, sdk.TimeoutError);
 });
 

@@ -13,9 +13,15 @@ async function watched(opts) {
   await sandbox.files.makeDir(dir);
   const events = [];
   const handle = await sandbox.files.watchDir(dir, (event) => { events.push(event); }, opts);
-  const saw = (type, name) => until(() => events.find((event) => event.type === type && event.name === name),
-    `${type} of ${name} among ${JSON.stringify(events)}`, 8000);
-  return { sandbox, files: sandbox.files, dir, events, handle, saw, shell: (command) => sandbox.commands.run(command, { cwd: dir }) };
+  const saw = (type, name, ms) => until(() => events.find((event) => event.type === type && event.name === name),
+    `${type} of ${name} among ${JSON.stringify(events)}`, ms);
+  const shell = (command) => sandbox.commands.run(command, { cwd: dir });
+  // A directory is watched a moment after it was made: what is written there before that is not seen.
+  const writes = (name) => until(async () => {
+    await shell(`echo 1 >${name}`);
+    return events.some((event) => event.type === FilesystemEventType.WRITE && event.name === name);
+  }, `a write of ${name}`);
+  return { sandbox, files: sandbox.files, dir, events, handle, saw, shell, writes };
 }
 
 test('a file is made, written, changed, moved, removed', async () => {
@@ -53,17 +59,13 @@ test('not recursive unless asked', async () => {
 });
 
 test('recursive: also in directories made later', async () => {
-  const { handle, saw, shell } = await watched({ recursive: true });
+  const { handle, saw, shell, writes } = await watched({ recursive: true });
   await shell('mkdir -p a/b');
   await saw(FilesystemEventType.CREATE, 'a');
-  await sleep(300);
-  await shell('echo 1 >a/b/deep');
-  await saw(FilesystemEventType.WRITE, 'a/b/deep');
+  await writes('a/b/deep');
   await shell('mkdir a/b/c');
   await saw(FilesystemEventType.CREATE, 'a/b/c');
-  await sleep(300);
-  await shell('echo 1 >a/b/c/deeper');
-  await saw(FilesystemEventType.WRITE, 'a/b/c/deeper');
+  await writes('a/b/c/deeper');
   await handle.stop();
 });
 
@@ -126,7 +128,7 @@ test('onExit: called when it is over', async () => {
 
 test('timeoutMs ends it, with a TimeoutError', async () => {
   let error;
-  await watched({ timeoutMs: 700, onExit: (why) => { error = why ?? 'nothing'; } });
+  await watched({ timeoutMs: 4000, onExit: (why) => { error = why ?? 'nothing'; } });
   await until(() => error, 'onExit');
   assert.equal(error.constructor, sdk.TimeoutError);
 });
@@ -142,7 +144,7 @@ test('ten thousand events: none is invented, the stream lives', async () => {
   const { dir, events, handle, saw, shell } = await watched();
   await shell('for i in $(seq 3000); do echo >f$i; done');
   await shell('touch last').catch(() => {});
-  await saw(FilesystemEventType.CREATE, 'last').catch(() => {});
+  await saw(FilesystemEventType.CREATE, 'last', 8000).catch(() => {});
   assert.ok(events.length > 100, `${events.length} events`);
   assert.ok(events.every(({ name }) => /^(f\d+|last)$/.test(name)), dir);
   await handle.stop();

@@ -33,7 +33,7 @@ async def test_background(sandbox):
     seen = []
     handle = await sandbox.commands.run("cat", background=True, stdin=True, on_stdout=seen.append)
     await sandbox.commands.send_stdin(handle.pid, "hello\n")
-    for _ in range(200):
+    for _ in range(3000):
         if seen:
             break
         await asyncio.sleep(0.02)
@@ -63,7 +63,7 @@ async def test_watch(sandbox):
     await sandbox.files.make_dir("w")
     handle = await sandbox.files.watch_dir("w", events.append)
     await sandbox.files.write("w/f", "x")
-    for _ in range(300):
+    for _ in range(3000):
         if any(event.name == "f" and event.type == e2b.FilesystemEventType.WRITE for event in events):
             break
         await asyncio.sleep(0.02)

@@ -31,7 +31,7 @@ def test_options():
 def test_callbacks():
     """output as it comes"""
     seen = []
-    box().commands.run("for i in 1 2 3; do echo $i; sleep 0.3; done", on_stdout=lambda text: seen.append((text, time.monotonic())))
+    box().commands.run("for i in 1 2 3; do echo $i; sleep 1; done", on_stdout=lambda text: seen.append((text, time.monotonic())))
     assert "".join(text for text, _ in seen) == "1\n2\n3\n"
     assert seen[-1][1] - seen[0][1] > 0.4
 
@@ -39,10 +39,11 @@ def test_callbacks():
 def test_background():
     """background, list, kill, connect"""
     sandbox = box()
-    handle = sandbox.commands.run("sleep 0.2; echo go; sleep 100", background=True, timeout=0)
+    handle = sandbox.commands.run("until [ -e /tmp/go ]; do sleep 0.05; done; echo go; sleep 100", background=True, timeout=0)
     assert [process.pid for process in sandbox.commands.list()] == [handle.pid]
     handle.disconnect()
     again = sandbox.commands.connect(handle.pid)
+    sandbox.files.write("/tmp/go", "")
     for out, _, _ in again:
         if out:
             break
@@ -93,7 +94,12 @@ def test_missing():
 def test_killed():
     """killed under a running command: says so"""
     sandbox = box()
-    threading.Timer(0.5, lambda: Sandbox.kill(sandbox.sandbox_id)).start()
+    other = Sandbox.connect(sandbox.sandbox_id)
+
+    def kill():
+        until(other.commands.list, "the command runs")
+        Sandbox.kill(sandbox.sandbox_id)
+    threading.Thread(target=kill).start()
     try:
         sandbox.commands.run("sleep 60", timeout=0)
     except e2b.TimeoutException as error:

@@ -39,6 +39,9 @@ def test_modes():
     assert files.read("z", gzip=True) == "zip " * 50_000
     files.write("o", "x", use_octet_stream=True, metadata={"author": "me"})
     assert files.get_info("o").metadata == {"author": "me"}
+    for letter in "abc":  # the service ends the connection after a large one: the next must not notice
+        files.write("large", letter * 4_000_000, use_octet_stream=True)
+        assert files.read("large") == letter * 4_000_000, letter
 
 
 def test_big():

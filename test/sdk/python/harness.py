@@ -52,7 +52,7 @@ def raises(kind, function, *args, containing="", **opts):
     raise AssertionError(f"{kind.__name__} was expected; instead {value!r}")
 
 
-def until(condition, what, seconds=15):
+def until(condition, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
