@@ -7,6 +7,7 @@
 #	watch_start [OPTION…] -- CMD…    starts a box in the background: $BG is glovebox's pid
 #	watch_attack ROW [OPTION…]       the same with the group's attack program
 #	watch_box                        waits for the box: $BOX_INIT is its pid 1 as the host numbers it
+#	watch_seen                       the same; false when it was over before anybody had looked
 #	watch_members                    the host's pids of everything in the box
 #	watch_cgroup CONTROLLER          the box's directory in that hierarchy
 #	watch_end [SECONDS]              waits for glovebox: sets $STATUS, $OUT, $ERR
@@ -26,6 +27,11 @@ watch_attack() {
 
 # The command is running when somebody is in its own cgroup, a leaf of the box's. Memory may have none.
 watch_box() {
+	watch_seen || breach "the box did not start, or was over at once: $(cat "$ROW_TMP/.err")"
+}
+
+# The same for boxes that may be over before anybody has looked: false, then.
+watch_seen() {
 	local i child
 
 	for ((i = 0; i < 1200; i++)); do
@@ -36,10 +42,10 @@ watch_box() {
 				"/proc/$BOX_INIT/cgroup" 2>/dev/null | head -n 1) || continue
 			[ -z "$(cat "$(watch_cgroup pids)/exec-1/cgroup.procs" 2>/dev/null)" ] || break 2
 		done
+		kill -0 "$BG" 2>/dev/null || return 1
 		sleep 0.05
 	done
-	[ "$i" -lt 1200 ] || breach "the box did not start: $(cat "$ROW_TMP/.err")"
-	BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid")
+	[ "$i" -lt 1200 ] && BOX_NS=$(stat -L -c %i "/proc/$BOX_INIT/ns/pid")
 }
 
 # A zombie is dead: that the host's init has not collected it yet is not the box's doing. Numbers of
