@@ -194,6 +194,8 @@ int repl_prompt(struct repl *r)
 		e = ask(&p, &fail);
 	edit_done(&p.edit);
 	buf_done(&p.cell);
+	if (e == -EPIPE && !fail.msg[0])
+		return 128 + SIGHUP;
 	if (e < 0 && !r->ended_by)
 		return cli_error(CLI_FAILURE, "%s", fail.msg[0] ? fail.msg : strerror(-e));
 	return CLI_OK;

@@ -71,6 +71,14 @@ static int print_rest(struct repl *r)
 
 /* --- for people ------------------------------------------------------------------------------- */
 
+/* A terminal that went away answers EIO, as a pipe that nobody reads answers EPIPE. */
+static int emit(const struct repl *r, bool is_err, const void *data, size_t len)
+{
+	int e = run_emit(&r->q, NULL, is_err, data, len);
+
+	return e == -EIO && r->terminal ? -EPIPE : e;
+}
+
 int repl_show_output(struct repl *r, bool is_err, const void *data, size_t len)
 {
 	const char *text = data;
@@ -80,7 +88,7 @@ int repl_show_output(struct repl *r, bool is_err, const void *data, size_t len)
 	if (len)
 		r->in_line = text[len - 1] != '\n';
 	repl_record_output(r, data, len);
-	return run_emit(&r->q, NULL, is_err, data, len);
+	return emit(r, is_err, data, len);
 }
 
 static int show_text(struct repl *r, bool is_err, const char *text)
@@ -125,7 +133,7 @@ static int show_error(struct repl *r, const json_t *error)
 
 	r->failed = true;
 	if (e == 0 && r->colour)
-		e = run_emit(&r->q, NULL, true, RED, strlen(RED));
+		e = emit(r, true, RED, strlen(RED));
 	if (e == 0 && *traceback) {
 		e = show_text(r, true, traceback);
 	} else if (e == 0) {
@@ -136,7 +144,7 @@ static int show_error(struct repl *r, const json_t *error)
 			e = show_text(r, true, text_of(error, "value"));
 	}
 	if (e == 0 && r->colour)
-		e = run_emit(&r->q, NULL, true, PLAIN, strlen(PLAIN));
+		e = emit(r, true, PLAIN, strlen(PLAIN));
 	r->in_line = true;
 	return e < 0 ? e : fresh_line(r, true);
 }

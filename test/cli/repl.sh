@@ -202,3 +202,8 @@ type 1 + 1\r
 expect Out[1]: 2
 end'
 like "$STATUS" '^(0|129)$' 'an interpreter that dies is replaced; a terminal that goes away ends it'
+capture "$HERE/typed" env --ignore-signal=HUP setsid -w "$GLOVEBOX" repl --local <<<'expect In [1]:
+type import time; print("beg" + "un", flush=True); time.sleep(0.5); print("more")\r
+expect begun
+end'
+is "$STATUS" 129 '... also in the middle of a cell, when nothing but the output tells it'

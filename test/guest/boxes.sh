@@ -23,6 +23,7 @@ check 'a busy loop meets its limit' "$status" cpu_limit
 box --timeout 2s -- sh -c 'setsid sleep 4321 & (trap "" TERM; sleep 4321) & sleep 4321'
 check 'time runs out' "$status" timeout
 sleep 4321 & # ours, to see that we would see the others
+while [ "$(processes_with '[s]leep 4321')" = 0 ]; do :; done
 check 'and daemons with it' "$(processes_with '[s]leep 4321')" 1
 
 check 'no cgroup is left' "$(leftovers)" ''

@@ -250,6 +250,7 @@ def test_box_ends_itself():
     s = w.server()
     s.hello()
     s.create("crash")
+    assert wait_for(lambda: agents(w.process.pid))  # a box is given away while its agent is still starting
     os.kill(agents(w.process.pid)[0], signal.SIGKILL)
     assert s.wait_event(ENDED) == ("crash", CRASHED)
     r = s.create("hangup")
@@ -276,8 +277,13 @@ def test_memory():
     assert w.stop() == 0
 
 
-def stopped_helper(w, condition):
-    """Whoever copies for a snapshot, as soon as the condition holds, and kept from going on: a copy does not take long."""
+def confined(pid):
+    """Whether a helper has given up what it does not need: from then on it also ends with the warden."""
+    return "asan" in GLOVEBOX or status_of(pid)["Seccomp"] == "2"
+
+
+def stopped_helper(w, layer):
+    """Whoever copies for a snapshot, confined already, and kept from going on: a copy does not take long."""
     def helper():
         for pid in map(int, open(f"/proc/{w.process.pid}/task/{w.process.pid}/children").read().split()):
             try:
@@ -291,7 +297,7 @@ def stopped_helper(w, condition):
     while time.monotonic() < until:
         if pid := helper():
             os.kill(pid, signal.SIGSTOP)
-            if condition(pid):
+            if os.path.exists(f"{STATE}/layers/{layer}.tmp") and confined(pid):
                 return pid
             os.kill(pid, signal.SIGCONT)
         time.sleep(0.001)
@@ -392,8 +398,7 @@ def test_snapshot_limits():
     assert sh(control, "head -c 1500M /dev/zero > /home/user/f")[0] == 0
     number = s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapb"))
     # Whoever copies is nobody outside the box, and can do nothing but files.
-    confined = lambda pid: "asan" in GLOVEBOX or status_of(pid)["Seccomp"] == "2"
-    helper = stopped_helper(w, lambda pid: os.path.exists(STATE + "/layers/snapb.tmp") and confined(pid))
+    helper = stopped_helper(w, "snapb")
     told = status_of(helper)
     assert all(int(uid) >= 524288 for uid in told["Uid"].split()[:3] + told["Gid"].split()[:3]), told
     assert told["NoNewPrivs"] == "1" and int(told["CapEff"], 16) == 0xce, told
@@ -659,7 +664,7 @@ def test_warden_dies():
     control = s.create("big").fd
     assert sh(control, "head -c 500M /dev/zero > /home/user/f")[0] == 0
     s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapk"))
-    stopped_helper(w, lambda _: os.path.exists(STATE + "/layers/snapk.tmp"))  # half done it stays
+    stopped_helper(w, "snapk")  # half done it stays
     # Even a server that wants to live on and holds every control socket.
     assert s.order("outlive") == "0\n"
     pids = agents(w.process.pid)
