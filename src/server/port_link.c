@@ -237,6 +237,18 @@ static ssize_t send_some(struct port_link *l, struct iovec *iov, size_t n)
 	return sent < 0 ? (errno == EINTR ? -EAGAIN : -errno) : sent;
 }
 
+/* Something has come. In TLS it may be nothing of the program's: a server sends tickets before it reads anything. */
+static bool has_answered(struct port_link *l)
+{
+	ssize_t n;
+
+	if (!l->tls || l->end == sizeof(l->data))
+		return true;
+	n = port_tls_recv(l, l->data + l->end, sizeof(l->data) - l->end);
+	l->end += n > 0 ? (size_t)n : 0;
+	return n != -EAGAIN;
+}
+
 int port_link_send(struct request *r, struct port_link *l, struct iovec *iov, size_t n)
 {
 	while (n > 0) {
@@ -252,7 +264,7 @@ int port_link_send(struct request *r, struct port_link *l, struct iovec *iov, si
 		events = port_link_wait(r, l->op.sock, POLLIN | POLLOUT, -1);
 		if (events < 0)
 			return events;
-		if (!(events & POLLOUT))
+		if (!(events & POLLOUT) && has_answered(l))
 			return -EALREADY;
 	}
 	return 0;

@@ -698,14 +698,16 @@ def test_https_ports(world):
         assert box.ask("POST", f"/files?path=/home/user/{name}.pem", data, {"Content-Type": "application/octet-stream"}).status == 200
     program = SERVER.replace(b"    peer = Peer(sock)\n", b"    import ssl\n    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n"
                              b"    context.load_cert_chain('/home/user/cert.pem', '/home/user/key.pem')\n"
-                             b"    sock = context.wrap_socket(sock, server_side=True)\n    peer = Peer(sock)\n")
+                             b"    sock = context.wrap_socket(sock, server_side=True)\n"
+                             b"    time.sleep(0.5)\n"  # in which its tickets arrive, and more than the connection holds
+                             b"    peer = Peer(sock)\n")
     assert program != SERVER
     start(box, 3443, program=program, name="tls.py")
     start(box)
     assert lines_of(visit(world, box, "/echo", port=3443))[0] == "GET /echo HTTP/1.1"
     assert len(visit(world, box, f"/big?bytes={8 << 20}", port=3443).body) == 8 << 20
-    reply = visit(world, box, "/echo", "POST", body=b"x" * (4 << 20), port=3443)
-    assert reply.json()["bytes"] == 4 << 20, reply
+    reply = visit(world, box, "/echo", "POST", body=b"x" * (32 << 20), port=3443)
+    assert reply.json()["bytes"] == 32 << 20, reply
     assert lines_of(visit(world, box, "/echo"))  # the other port stays plain
     other = world.client.create(timeout=600, network={"httpsPorts": [PORT]})
     start(other)

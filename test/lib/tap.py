@@ -45,7 +45,7 @@ class Tap:
             self.skip(name, why)
         except Exception as error:  # pylint: disable=broad-except
             where = traceback.format_exception(error)
-            self.ok(False, name, f"{type(error).__name__}: {error}", "".join(where[-3:])[-3000:])
+            self.ok(False, name, f"{type(error).__name__}: {error}", "".join(where)[-3000:])
         else:
             self.ok(True, name)
 
