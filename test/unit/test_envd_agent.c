@@ -13,6 +13,7 @@
 #include "server/envd.h"
 #include "server/exchange.h"
 #include "sys/sock.h"
+#include "server_rest.h"
 
 #include <poll.h>
 
@@ -27,7 +28,6 @@ static struct {
 	unsigned status;
 	char text[4096]; /* what the client got */
 	size_t len;
-	unsigned broken; /* how often the log says that the agent broke the protocol */
 	bool client_gone;
 	void (*answers)(void); /* what the agent says as soon as it is asked */
 } world;
@@ -52,13 +52,6 @@ const char *request_query(const struct request *r, const char *name)
 	return strcmp(name, "path") == 0 ? "/home/user/file" : NULL;
 }
 
-void reply_header(struct request *r, const char *name, const char *value)
-{
-	(void)r;
-	(void)name;
-	(void)value;
-}
-
 int reply_json(struct request *r, unsigned status, json_t *body)
 {
 	assert_non_null(body);
@@ -80,12 +73,6 @@ int reply_error(struct request *r, unsigned status, const char *fmt, ...)
 int reply_empty(struct request *r, unsigned status)
 {
 	return reply_json(r, status, json_object());
-}
-
-int reply_gone(struct request *r, const char *sandbox_id)
-{
-	(void)sandbox_id;
-	return reply_error(r, 502, " ");
 }
 
 int reply_stream(struct request *r, unsigned status, const char *type, uint64_t size,
@@ -118,21 +105,6 @@ int stream_wait(struct request *r, int fd, int timeout_ms)
 	return stream_wait_either(r, fd, -EBADF, timeout_ms);
 }
 
-void server_log(struct server *s, const char *level, const char *event, json_t *fields)
-{
-	(void)s;
-	(void)level;
-	world.broken += strcmp(event, "agent_broke_protocol") == 0;
-	json_decref(fields);
-}
-
-void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...)
-{
-	(void)b;
-	(void)level;
-	(void)fmt;
-}
-
 int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len, struct op *ret)
 {
 	int pair[2];
@@ -141,7 +113,7 @@ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len
 	(void)data;
 	(void)len;
 	assert_int_equal(sock_pair(pair), 0);
-	*ret = (struct op){ .sock = pair[0], .sandbox = b };
+	*ret = (struct op){ .sock = pair[0], .theirs = -EBADF, .sandbox = b };
 	fd_close(world.agent);
 	world.agent = pair[1];
 	if (world.answers)
@@ -163,17 +135,13 @@ void sandbox_exec_limits(struct sandbox *b, struct wire_exec *q)
 	(void)q;
 }
 
-void op_close(struct op *op)
-{
-	fd_closep(&op->sock);
-}
-
 /* --- the test's own --------------------------------------------------------------------------------- */
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(&world, 0, sizeof(world));
+	agent_broke_protocol = 0;
 	world.agent = -EBADF;
 	request = (struct request){ .sandbox = &sandbox };
 	(void)snprintf(sandbox.info.id, sizeof(sandbox.info.id), "i1");
@@ -282,7 +250,7 @@ static void expect_broken(void)
 	static const char end[] = "{\"error\":{\"code\":\"internal\"";
 
 	assert_int_equal(read_all(), 0);
-	assert_int_equal(world.broken, 1);
+	assert_int_equal(agent_broke_protocol, 1);
 	assert_non_null(memmem(world.text, world.len, end, sizeof(end) - 1));
 }
 
@@ -301,7 +269,7 @@ static void test_order(void **state)
 	say_exit(0, 0);
 	assert_int_equal(read_all(), 0);
 	EXPECT(START, OUT_HI, END_0, "{}");
-	assert_int_equal(world.broken, 0);
+	assert_int_equal(agent_broke_protocol, 0);
 }
 
 /* AG-04: what comes after EXIT is not even read. */
@@ -467,7 +435,7 @@ static void test_failed(void **state)
 			memmem(world.text, world.len, cases[i].code, strlen(cases[i].code)));
 		assert_non_null(
 			memmem(world.text, world.len, cases[i].text, strlen(cases[i].text)));
-		assert_int_equal(world.broken, 0);
+		assert_int_equal(agent_broke_protocol, 0);
 		teardown(state);
 		setup(state);
 	}
@@ -630,7 +598,7 @@ static void test_list(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		call_unary(envd_process_list, "{}", cases[i].answers);
 		assert_int_equal(world.status, cases[i].status);
-		assert_int_equal(world.broken, cases[i].broken);
+		assert_int_equal(agent_broke_protocol, cases[i].broken);
 		if (i == 0)
 			assert_string_equal(world.text,
 					    "{\"processes\":[{\"config\":{\"cmd\":\"x\"},\"pid\":7,"
@@ -730,7 +698,7 @@ static void test_download(void **state)
 			fd_closep(&fd);
 		assert_int_equal(read_all(), cases[i].result);
 		assert_int_equal(world.len, cases[i].len);
-		assert_int_equal(world.broken, cases[i].broken);
+		assert_int_equal(agent_broke_protocol, cases[i].broken);
 		fd_close(fd);
 		teardown(state);
 		setup(state);
@@ -752,7 +720,7 @@ static void test_stat_nonsense(void **state)
 	(void)state;
 	call_unary(envd_fs_stat, "{\"path\":\"/file\"}", entry_not_absolute);
 	assert_int_equal(world.status, 500);
-	assert_int_equal(world.broken, 1);
+	assert_int_equal(agent_broke_protocol, 1);
 }
 
 static void say_change(uint32_t what, uint32_t has_entry, const char *name, size_t len)
@@ -784,7 +752,7 @@ static void test_watch(void **state)
 	EXPECT("{\"start\":{}}", "{\"filesystem\":{\"name\":\"a\",\"type\":\"EVENT_TYPE_CREATE\"}}",
 	       "{\"error\":{\"code\":\"internal\",\"message\":\"watcher error: "
 	       "changes came too fast and some were lost\"}}");
-	assert_int_equal(world.broken, 0);
+	assert_int_equal(agent_broke_protocol, 0);
 }
 
 static void test_watch_broken(void **state)

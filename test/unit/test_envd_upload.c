@@ -13,6 +13,7 @@
 #include "server/envd.h"
 #include "server/exchange.h"
 #include "sys/sock.h"
+#include "server_rest.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +34,6 @@ static struct {
 	bool stuck;       /* what is coming cannot be moved */
 	unsigned splices; /* how often it was tried */
 	unsigned status;
-	unsigned broken;
 	void (*acts)(void); /* the agent, whenever it is waited for */
 } world;
 
@@ -70,34 +70,6 @@ int reply_error(struct request *r, unsigned status, const char *fmt, ...)
 	return reply_json(r, status, json_object());
 }
 
-int reply_gone(struct request *r, const char *sandbox_id)
-{
-	(void)sandbox_id;
-	return reply_error(r, 502, " ");
-}
-
-void reply_header(struct request *r, const char *name, const char *value)
-{
-	(void)r;
-	(void)name;
-	(void)value;
-}
-
-void server_log(struct server *s, const char *level, const char *event, json_t *fields)
-{
-	(void)s;
-	(void)level;
-	world.broken += strcmp(event, "agent_broke_protocol") == 0;
-	json_decref(fields);
-}
-
-void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...)
-{
-	(void)b;
-	(void)level;
-	(void)fmt;
-}
-
 int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len, struct op *ret)
 {
 	int pair[2];
@@ -107,14 +79,9 @@ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len
 	assert_int_equal(type, WIRE_FS);
 	assert_int_equal(sock_pair(pair), 0);
 	assert_int_equal(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
-	*ret = (struct op){ .sock = pair[0], .sandbox = b };
+	*ret = (struct op){ .sock = pair[0], .theirs = -EBADF, .sandbox = b };
 	world.agent = pair[1];
 	return 0;
-}
-
-void op_close(struct op *op)
-{
-	fd_closep(&op->sock);
 }
 
 /* The agent acts, and what it has not done by then does not come. */
@@ -303,6 +270,7 @@ static int setup(void **state)
 {
 	(void)state;
 	memset(&world, 0, sizeof(world));
+	agent_broke_protocol = 0;
 	world.agent = world.pipe_fd = -EBADF;
 	world.rest = SIZE;
 	world.coming = SIZE;
@@ -341,7 +309,7 @@ static void expect(void (*acts)(void), unsigned status, unsigned broken)
 	upload(0);
 	assert_int_equal(envd_upload_handle(&request), 0);
 	assert_int_equal(world.status, status);
-	assert_int_equal(world.broken, broken);
+	assert_int_equal(agent_broke_protocol, broken);
 }
 
 /* Nothing holds the write end any more: whoever reads the pipe finds its end. */

@@ -15,6 +15,7 @@
 #include "server/exchange.h"
 #include "server/interp.h"
 #include "sys/sock.h"
+#include "server_rest.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -35,7 +36,6 @@ static struct {
 	unsigned status;
 	char *text; /* what the client got */
 	size_t len;
-	unsigned broken; /* how often the log says that the agent broke the protocol */
 	bool client_gone;
 } world;
 
@@ -82,13 +82,6 @@ const char *request_header(const struct request *r, const char *name)
 	return NULL;
 }
 
-void reply_header(struct request *r, const char *name, const char *value)
-{
-	(void)r;
-	(void)name;
-	(void)value;
-}
-
 static int keep_text(unsigned status, const char *text)
 {
 	assert_false(request.replied);
@@ -121,12 +114,6 @@ int reply_error(struct request *r, unsigned status, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	return keep_text(status, text);
-}
-
-int reply_gone(struct request *r, const char *sandbox_id)
-{
-	(void)sandbox_id;
-	return reply_error(r, 502, "gone");
 }
 
 int reply_stream(struct request *r, unsigned status, const char *type, uint64_t size,
@@ -167,21 +154,6 @@ int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
 {
 	(void)r;
 	return wait_now(fd, POLLIN | POLLOUT, timeout_ms);
-}
-
-void server_log(struct server *s, const char *level, const char *event, json_t *fields)
-{
-	(void)s;
-	(void)level;
-	world.broken += strcmp(event, "agent_broke_protocol") == 0;
-	json_decref(fields);
-}
-
-void sandbox_log(struct sandbox *b, const char *level, const char *fmt, ...)
-{
-	(void)b;
-	(void)level;
-	(void)fmt;
 }
 
 void sandbox_ref(struct sandbox *b)
@@ -252,18 +224,13 @@ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len
 	return r < 0 ? r : op_give(ret, b, type, data, len);
 }
 
-void op_close(struct op *op)
-{
-	fd_closep(&op->sock);
-	fd_closep(&op->theirs);
-}
-
 /* --- the test's own --------------------------------------------------------------------------------- */
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(&world, 0, sizeof(world));
+	agent_broke_protocol = 0;
 	world.agent = -EBADF;
 	world.text = malloc(TEXT_MAX);
 	server.config.interpreter_contexts = 4;
@@ -404,7 +371,7 @@ static void test_order(void **state)
 	expect(COUNT OUT("a") OUT("\\u20AC") "{\"type\":\"result\",\"is_main_result\":false,"
 					     "\"text\":\"r\",\"extra\":{}}\n" ERROR("E", "v")
 						     USAGE("done") END);
-	assert_int_equal(world.broken, 0);
+	assert_int_equal(agent_broke_protocol, 0);
 	assert_int_equal(world.n_asked, 1);
 }
 
@@ -630,7 +597,7 @@ static void test_refused(void **state)
 static void expect_broken(void)
 {
 	assert_int_equal(read_all(), 0);
-	assert_int_equal(world.broken, 1);
+	assert_int_equal(agent_broke_protocol, 1);
 	assert_true(has("\"name\":\"SandboxError\""));
 	assert_true(has(UNEXPECTED END));
 }
@@ -715,7 +682,7 @@ static void test_nonsense_failure(void **state)
 	world.answer = nonsense_failure;
 	run();
 	assert_int_equal(world.status, 500);
-	assert_int_equal(world.broken, 1);
+	assert_int_equal(agent_broke_protocol, 1);
 }
 
 static bool is_gone(size_t nth)
@@ -764,7 +731,7 @@ static void test_bad_events(void **state)
 	say_event(WIRE_EVENT_COUNT, "1");
 	say_end(WIRE_CELL_DONE, 0);
 	expect(COUNT USAGE("done") END);
-	assert_int_equal(world.broken,
+	assert_int_equal(agent_broke_protocol,
 			 0); /* an interpreter may lie; that is not the agent's doing */
 }
 
@@ -866,7 +833,7 @@ static void test_list_without_end(void **state)
 	world.answer = lists_too_many;
 	assert_int_equal(interp_contexts_list(&request), 0);
 	assert_int_equal(world.status, 500);
-	assert_int_equal(world.broken, 1);
+	assert_int_equal(agent_broke_protocol, 1);
 }
 
 /* LIST, CELL: an interpreter that cannot go to the directory. */
