@@ -42,7 +42,10 @@ def unaffected(world, attack, count=8):
     """All that is asked succeeds, in bounded time. These are generous: two processors serve both sides."""
     with attackers(count, attack):
         time.sleep(0.3)
-        assert latency(world) < 5
+        medians = [latency(world)]
+        while medians[-1] >= 2 and len(medians) < 4:  # others use this machine, too: not each time, then
+            medians.append(latency(world))
+        assert medians[-1] < 2, medians
 
 
 def test_connections(world):

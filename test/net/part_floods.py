@@ -54,13 +54,8 @@ def test_floods(world):
     world.net.capture_off()
     for kind in KINDS:
         with box.start(f"python3 -u /home/user/flood.py {kind} {SECONDS}", timeout=30) as connection:
-            slowest = 0
-            for _ in range(4):
-                result = part_limits.hello(other)
-                assert result.get("status") == 200, (kind, result)
-                slowest = max(slowest, result["seconds"])
+            part_limits.goes_on(other)
             out, err, _, _ = raw.collect(raw.messages(connection))
-        assert slowest < suite.FAST, (kind, slowest)
         assert int(out or 0) > 20, (kind, out, err)
     assert (world.egress_pid(), world.running.server_pid()) == (egress, server), "somebody was started again"
     assert part_limits.memory(egress) < 64, part_limits.memory(egress)

@@ -2,6 +2,7 @@
 """What one box may use, and that others do not notice (NW-22, NW-24)."""
 import json
 import pathlib
+import statistics
 import time
 
 import raw
@@ -85,6 +86,13 @@ def hello(box):
     return box.one(do="proxy", send="GET http://web.example/hello HTTP/1.1\r\nHost: web.example\r\n\r\n", wait=15)
 
 
+def goes_on(box):
+    """What is asked while something else happens is answered: always, and as a rule within a second."""
+    results = [hello(box) for _ in range(5)]
+    assert all(result.get("status") == 200 and result["seconds"] < suite.FAST for result in results), results
+    assert statistics.median(result["seconds"] for result in results) < 1, results
+
+
 def memory(pid):
     """Of a process, in MiB; 0 for one with a sanitizer, whose own memory is most of it."""
     if "libasan" in pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="ascii"):
@@ -109,12 +117,9 @@ def test_half_open(world):
     for kind in ("proxy", "caught"):
         with box.start(f"python3 -u /home/user/half.py 10000 {kind} 20", timeout=60) as connection:
             time.sleep(1)
-            for _ in range(5):
-                result = hello(other)
-                assert result["status"] == 200 and result["seconds"] < suite.FAST, (kind, result)
+            goes_on(other)
             until(connection, "held")
-            result = hello(other)
-            assert result["status"] == 200 and result["seconds"] < suite.FAST, (kind, result)
+            goes_on(other)
             assert memory(egress) < 64, memory(egress)
         box.logged(reason="too_many_connections")
     assert world.egress_pid() == egress, "it is still the same process"
@@ -132,9 +137,7 @@ def test_slow_readers(world):
     with box.start("python3 -u /home/user/slow.py 300", timeout=60) as connection:
         until(connection, "held")
         time.sleep(1)
-        for _ in range(5):
-            result = hello(other)
-            assert result["status"] == 200 and result["seconds"] < suite.FAST, result
+        goes_on(other)
         assert memory(egress) < before + 16, (before, memory(egress))
 
 
@@ -196,9 +199,7 @@ def test_stalled_host(world):
     lost = box.attempt({"do": "connect", "to": "lost.example:443", "wait": 20})[0]
     assert lost.get("status", 504) in (502, 504) and lost["seconds"] < 19, lost
     with box.start("curl -s -m 30 http://web.example/stall", timeout=40), box.start("curl -s -m 30 http://web.example/half", timeout=40):
-        for _ in range(5):
-            result = hello(box)
-            assert result["status"] == 200 and result["seconds"] < suite.FAST, result
+        goes_on(box)
 
 
 def test_reset(world):

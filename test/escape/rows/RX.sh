@@ -203,7 +203,7 @@ RX_23() {
 
 	watch_start -- sleep 20
 	watch_box
-	child=$(head -n 1 "$(watch_cgroup pids)/exec-1/cgroup.procs")
+	child=$(watch_command)
 	ours=$(cat "/proc/$BG/oom_score_adj")
 	[ "$(cat "/proc/$child/oom_score_adj")" -ge 500 ] || breach "the payload's score is as ours, $ours"
 	[ "$ours" -lt 500 ] || breach "our own score is $ours"

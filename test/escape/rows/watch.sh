@@ -6,7 +6,8 @@
 #
 #	watch_start [OPTION…] -- CMD…    starts a box in the background: $BG is glovebox's pid
 #	watch_attack ROW [OPTION…]       the same with the group's attack program
-#	watch_box                        waits for the box: $BOX_INIT is its pid 1 as the host numbers it
+#	watch_box                        waits for the command: $BOX_INIT is its box's pid 1 as the host numbers it
+#	watch_command                    the command's own pid
 #	watch_seen                       the same; false when it was over before anybody had looked
 #	watch_members                    the host's pids of everything in the box
 #	watch_cgroup CONTROLLER          the box's directory in that hierarchy
@@ -25,7 +26,22 @@ watch_attack() {
 	watch_start "$@" --in "$ATTACKS/attack-$group:attack" -- ./attack "$row"
 }
 
-# The command is running when somebody is in its own cgroup, a leaf of the box's. Memory may have none.
+# The command as the host numbers it: the child of pid 1 that has executed something.
+watch_command() {
+	local child name
+
+	for child in $(cat "/proc/$BOX_INIT/task/$BOX_INIT/children" 2>/dev/null || true); do
+		name=$(cat "/proc/$child/comm" 2>/dev/null || true)
+		case $name in
+		'' | glovebox-agent) ;;
+		*)
+			printf '%s\n' "$child"
+			break
+			;;
+		esac
+	done
+}
+
 watch_box() {
 	watch_seen || breach "the box did not start, or was over at once: $(cat "$ROW_TMP/.err")"
 }
@@ -40,7 +56,7 @@ watch_seen() {
 			BOX_INIT=$child
 			BOX_CGROUP=$(sed -n 's|^[0-9]*:\(memory\)*:\(.*/box-[0-9]*\).*|\2|p' \
 				"/proc/$BOX_INIT/cgroup" 2>/dev/null | head -n 1) || continue
-			[ -z "$(cat "$(watch_cgroup pids)/exec-1/cgroup.procs" 2>/dev/null)" ] || break 2
+			[ -z "$(watch_command)" ] || break 2
 		done
 		kill -0 "$BG" 2>/dev/null || return 1
 		sleep 0.05
