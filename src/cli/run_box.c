@@ -189,7 +189,7 @@ int run_in_box(const struct run_request *q, struct run_result *r)
 		layers = (struct box_template){ .root = t.root,
 						.usr = t.usr,
 						.fixed = t.usr != NULL,
-						.one_command = !q->has_compile && !q->out_dir };
+						.one_command = !q->has_compile };
 		r->isolation.cgroup_mode = host.cgroups.mode;
 		r->isolation.cgroup_features = host.cgroups.features;
 		r->isolation.ids_kind = host.ids.kind;

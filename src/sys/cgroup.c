@@ -225,13 +225,10 @@ int cgroup_box_finish(struct cgroup_box *b)
 
 bool cgroup_can_share(const struct cgroup_host *h)
 {
-	bool memory = false, pids = false;
-
-	for (size_t i = 0; h->mode != CGROUP_V2 && i < h->n_hier; i++) {
-		memory = memory || h->hier[i].controllers == CGROUP_MEMORY;
-		pids = pids || h->hier[i].controllers == CGROUP_PIDS;
-	}
-	return memory && pids;
+	for (size_t i = 0; h->mode != CGROUP_V2 && i < h->n_hier; i++)
+		if (h->hier[i].controllers & CGROUP_MEMORY)
+			return h->hier[i].controllers == CGROUP_MEMORY;
+	return false;
 }
 
 int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
