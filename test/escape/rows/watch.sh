@@ -7,8 +7,8 @@
 #	watch_start [OPTION…] -- CMD…    starts a box in the background: $BG is glovebox's pid
 #	watch_attack ROW [OPTION…]       the same with the group's attack program
 #	watch_box                        waits for the command: $BOX_INIT is its box's pid 1 as the host numbers it
-#	watch_command                    the command's own pid
 #	watch_seen                       the same; false when it was over before anybody had looked
+#	watch_command                    the command's own pid
 #	watch_members                    the host's pids of everything in the box
 #	watch_cgroup CONTROLLER          the box's directory in that hierarchy
 #	watch_end [SECONDS]              waits for glovebox: sets $STATUS, $OUT, $ERR
