@@ -19,25 +19,20 @@
  * says the same in half of the instructions. Last, each placeholder is replaced, instruction for
  * instruction, by a jump to a block that we append: the clauses of filter_args.c in order, each
  * test jumping to the next clause when it does not hold. An unconditional jump has 32 bits of range, and a block is
- * too short to overflow a conditional one (checked). The unit test runs the result against the table and against the
+ * too short to overflow a conditional one (checked). What then stands there more than once is shared
+ * (mkfilter_shorten.c). The unit test runs the result against the table and against the
  * rules written a second time in plain C.
  */
-#include <ctype.h>
 #include <err.h>
 #include <seccomp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
 #include <linux/audit.h>
-#include <linux/filter.h>
 
 #include "base/util.h"
 #include "box/filter_table.h"
-
-struct program {
-	struct sock_filter code[BPF_MAXINSNS];
-	size_t len;
-};
+#include "mkfilter.h"
 
 /* Where a conditional jump of the clause at hand goes when the test does not hold: filled in when
  * the end of the clause is known. */
@@ -365,12 +360,8 @@ static void put(FILE *f, const char *fmt, ...)
 		err(EXIT_FAILURE, "write");
 }
 
-static void print_header(FILE *f, const char *name, const struct program *p, size_t tree_len)
+static void print_header(FILE *f, const char *name, const struct program *p)
 {
-	char upper[16] = "";
-
-	for (size_t i = 0; name[i] && i + 1 < sizeof(upper); i++)
-		upper[i] = (char)toupper((unsigned char)name[i]);
 	put(f,
 	    "/* Made by tools/mkfilter.c, the policy of the %s: do not edit. */\n"
 	    "#pragma once\n\n#include <linux/filter.h>\n\n",
@@ -385,10 +376,8 @@ static void print_header(FILE *f, const char *name, const struct program *p, siz
 #endif
 	put(f,
 	    "#error \"this filter was made on, and for, another architecture\"\n#endif\n\n"
-	    "/* From here on the blocks of the argument rules; before it, the tree. */\n"
-	    "#define %s_FILTER_TREE_LEN %zu\n\n"
 	    "static const struct sock_filter %s_filter_code[%zu] = {\n",
-	    upper, tree_len, name, p->len);
+	    name, p->len);
 	for (size_t i = 0; i < p->len; i++)
 		put(f, "\t{ 0x%02x, %3u, %3u, 0x%08x }, /* %zu */\n", p->code[i].code,
 		    p->code[i].jt, p->code[i].jf, p->code[i].k, i);
@@ -399,7 +388,7 @@ int main(int argc, char *argv[])
 {
 	static struct program numbers, p;
 	const struct syscall_policy *table;
-	size_t n, tree_len;
+	size_t n;
 	FILE *f;
 
 	if (argc != 3)
@@ -407,13 +396,13 @@ int main(int argc, char *argv[])
 	table = syscall_table(&n);
 	compile_numbers(table, n, &numbers);
 	compile_tree(&numbers, &p);
-	tree_len = p.len;
 	append_rules(table, n, &p);
+	program_shorten(&p);
 
 	f = fopen(argv[2], "we");
 	if (!f)
 		err(EXIT_FAILURE, "%s", argv[2]);
-	print_header(f, argv[1], &p, tree_len);
+	print_header(f, argv[1], &p);
 	if (fclose(f) != 0)
 		err(EXIT_FAILURE, "%s", argv[2]);
 	return EXIT_SUCCESS;

@@ -276,7 +276,8 @@ static void watch_clock(const struct command *c)
 		loop_wake_at(now + (c->keep ? LOOK_KEPT_US : LOOK_US));
 	else if (c->alone && pipes_open(c))
 		loop_wake_at(now + NUDGE_US);
-	else if (pipes_open(c) && (!c->keep || c->hurried))
+	else if (!c->out_data && pipes_open(c) && (!c->keep || c->hurried))
+		/* While a follower has not taken what waits, its time may be over: it is the follower that wakes us. */
 		loop_wake_at(c->ended_us + DRAIN_US);
 	if (c->deadline_us && c->state <= COMMAND_RUNNING)
 		loop_wake_at(c->deadline_us);

@@ -27,6 +27,7 @@
 #define FS_LINKS_MAX 40
 /* Bytes of a file whose size is not known before: those of /proc. */
 #define FS_PSEUDO_MAX (UINT32_C(1) << 20)
+#define FS_SMALL_MAX 65536 /* of files that are read as a whole: what a pipe takes at once */
 /* Memory for the names of a list: of the directories between its root and the one in hand. */
 #define FS_LIST_BYTES_MAX (UINT32_C(64) << 20)
 /* Levels of a tree that is removed (16 bytes each), and of one that is copied (two descriptors

@@ -81,26 +81,22 @@ static void clip(const struct wire_fs *q, uint64_t size, uint64_t *ret_begin, ui
 	*ret_len = MIN(q->length, size - *ret_begin);
 }
 
-/*
- * FI-06: people do read /proc/cpuinfo, and in a box's own, masked /proc that is harmless as long
- * as it is bounded: such a file is read as a whole before its size is told, and one that does not
- * end is refused.
- */
-static int read_pseudo(struct fs *fs, int fd, const char *path)
+/* Reads all of it before its size is told. -EFBIG: it is larger than max, which is at most FS_PSEUDO_MAX. */
+static int read_whole(struct fs *fs, int fd, const char *path, size_t max)
 {
 	static struct fs_entry e;
 	/* A page more, not a byte: some of them are read in whole words only. */
 	static unsigned char text[FS_PSEUDO_MAX + 4096];
 	uint64_t begin, left;
 	size_t size = 0;
-	ssize_t n;
+	ssize_t n = 0;
 	int r;
 
-	while ((n = read_some(fd, text + size, sizeof(text) - size)) > 0)
+	while (size <= max && (n = read_some(fd, text + size, max + 4096 - size)) > 0)
 		size += (size_t)n;
 	if (n < 0)
 		return (int)n;
-	if (size > FS_PSEUDO_MAX)
+	if (size > max)
 		return -EFBIG;
 	r = fs_entry_opened(fd, size, path, &e);
 	if (r == 0)
@@ -149,12 +145,18 @@ static int fill_pipe(int pipe_fd, int fd, uint64_t left)
 	return 0;
 }
 
-/* FI-07, FI-08: how much comes is fixed here, whatever becomes of the file meanwhile. */
-static int read_regular(struct fs *fs, int fd, const char *path, uint64_t size)
+/* FI-07, FI-08: how much comes is fixed here. Who makes the file shorter meanwhile breaks that off. */
+static int read_large(struct fs *fs, int fd, const char *path)
 {
 	static struct fs_entry e;
-	uint64_t begin, left;
-	int r = fs_entry_opened(fd, size, path, &e);
+	uint64_t begin, left, size;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	size = (uint64_t)st.st_size;
+	r = fs_entry_opened(fd, size, path, &e);
 
 	if (r == 0)
 		r = fs_entry_send(fs->sock, &e);
@@ -172,9 +174,16 @@ int fs_read(struct fs *fs)
 	const char *path = fs->request->paths[0];
 	struct stat st;
 	_cleanup_(fd_closep) int fd = fs_open_regular(path, &st);
+	int r = -EFBIG;
 
 	if (fd < 0)
 		return fd;
-	return is_pseudo(fd) ? read_pseudo(fs, fd, path) :
-			       read_regular(fs, fd, path, (uint64_t)st.st_size);
+	/* FI-06: people do read /proc/cpuinfo, and in a box's own, masked /proc that is harmless as long as it is
+	 * bounded: one that does not end is refused. */
+	if (is_pseudo(fd))
+		return read_whole(fs, fd, path, FS_PSEUDO_MAX);
+	/* Small files are those that are often written anew, and whoever reads one must not meet it in the middle. */
+	if (st.st_size <= FS_SMALL_MAX)
+		r = read_whole(fs, fd, path, FS_SMALL_MAX);
+	return r == -EFBIG ? read_large(fs, fd, path) : r;
 }

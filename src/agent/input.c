@@ -14,6 +14,7 @@
 static struct writer {
 	int sock;
 	bool used;
+	bool watched; /* in this round: what is said of one that was not is about whoever had the slot before */
 	bool own; /* it started the command: the first follower has the socket, and IN_END closes the input */
 	struct command
 		*command; /* NULL: it has ended, and the writer has only to hear how far it came */
@@ -206,6 +207,8 @@ static void writer_ready(void *object, short events)
 {
 	struct writer *w = object;
 
+	if (!w->watched)
+		return;
 	for (int i = 0; i < FRAMES_PER_TURN && w->used && !has_to_wait(w); i++)
 		if (!writer_read(w))
 			return;
@@ -216,8 +219,12 @@ static void writer_ready(void *object, short events)
 
 void writers_watch(void)
 {
-	for (size_t i = 0; i < n_writers; i++)
-		if (writers[i].used)
-			loop_watch(writers[i].sock, has_to_wait(&writers[i]) ? 0 : POLLIN,
-				   writer_ready, &writers[i]);
+	for (size_t i = 0; i < n_writers; i++) {
+		struct writer *w = &writers[i];
+
+		if (!w->used)
+			continue;
+		w->watched = true;
+		loop_watch(w->sock, has_to_wait(w) ? 0 : POLLIN, writer_ready, w);
+	}
 }

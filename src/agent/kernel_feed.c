@@ -29,10 +29,11 @@ void kernel_request_free(struct kernel *k)
 		holds_more = NULL;
 }
 
-/* Is there room for one more frame, whatever its size? */
+/* Is there room for one more frame, whatever its size, with its line and the one that ends the request? */
 bool kernel_may_gather(const struct kernel *k)
 {
-	return k->request_len + WIRE_MAX <= HELD_MAX || !holds_more || holds_more == k;
+	return k->request_len + WIRE_MAX + (size_t)2 * LINE_MAX_BYTES <= HELD_MAX || !holds_more ||
+	       holds_more == k;
 }
 
 static int reserve(struct kernel *k, size_t more)
@@ -40,6 +41,8 @@ static int reserve(struct kernel *k, size_t more)
 	size_t need = k->request_len + more, size = MAX(k->request_size, 1024);
 	unsigned char *request;
 
+	if (need > HELD_MAX && holds_more && holds_more != k)
+		return -EBUSY; /* nobody gets here who has asked kernel_may_gather() */
 	if (need > HELD_MAX)
 		holds_more = k;
 	if (need <= k->request_size)

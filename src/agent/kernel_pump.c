@@ -310,10 +310,11 @@ static bool step(struct kernel *k)
 
 static bool waits_for_spill(const struct kernel *k)
 {
-	return k->cell && ((k->wait_fd && k->wait_fd != &k->cell->sock) ||
-			   k->cell->spill[CELL_OUT].state == SPILL_OPENING ||
-			   k->cell->spill[CELL_ERR].state == SPILL_OPENING ||
-			   (k->cell->state == CELL_ENDING && spills_open(k->cell)));
+	if (!k->cell || k->wait_fd == &k->cell->sock)
+		return false; /* a helper is not slow while we do not listen to it */
+	return k->wait_fd || k->cell->spill[CELL_OUT].state == SPILL_OPENING ||
+	       k->cell->spill[CELL_ERR].state == SPILL_OPENING ||
+	       (k->cell->state == CELL_ENDING && spills_open(k->cell));
 }
 
 void kernel_pump(struct kernel *k)

@@ -121,13 +121,19 @@ bool spills_open(const struct cell *c)
 	       c->spill[CELL_ERR].state == SPILL_CLOSING;
 }
 
+/* It will say which file there is, which we have to pass on, and one frame at a time can wait for the cell's reader. */
+static bool has_to_wait(const struct cell *c, unsigned stream)
+{
+	return c->spill[stream].state == SPILL_OPENING && c->kernel->wait_fd;
+}
+
 static void spill_ready(struct cell *c, unsigned stream)
 {
 	static struct wire_frame f;
 	struct spill *s = &c->spill[stream];
 	int r;
 
-	if (s->sock < 0)
+	if (s->sock < 0 || has_to_wait(c, stream))
 		return;
 	r = wire_recv(s->sock, &f, WIRE_ON_FROM_OP);
 	if (r == -EAGAIN)
@@ -154,10 +160,12 @@ static void err_ready(void *object, short events)
 
 void spills_watch(struct cell *c)
 {
-	const int *waits = c->kernel->wait_fd;
+	for (unsigned i = 0; i < CELL_STREAMS; i++) {
+		const int *sock = &c->spill[i].sock;
 
-	loop_watch(c->spill[CELL_OUT].sock,
-		   POLLIN | (waits == &c->spill[CELL_OUT].sock ? POLLOUT : 0), out_ready, c);
-	loop_watch(c->spill[CELL_ERR].sock,
-		   POLLIN | (waits == &c->spill[CELL_ERR].sock ? POLLOUT : 0), err_ready, c);
+		/* Not even for its end, which would keep us awake. */
+		if (!has_to_wait(c, i))
+			loop_watch(*sock, POLLIN | (c->kernel->wait_fd == sock ? POLLOUT : 0),
+				   i == CELL_OUT ? out_ready : err_ready, c);
+	}
 }

@@ -113,6 +113,10 @@ static void control_ready(void *object, short events)
 
 	(void)object;
 	(void)events;
+	/* No number is free for its descriptors. Whoever asked sees his socket close. But without its leaf a box would
+	 * run commands outside their limits. */
+	if (r == -EMFILE && f.head.type != WIRE_LEAF)
+		return;
 	if (r <= 0)
 		_exit(0); /* the host is gone or talks nonsense: end the box */
 	if ((n_fds == 0 && f.head.type != WIRE_LEAF) || (n_fds > 1 && !takes_more) ||
@@ -190,7 +194,7 @@ static _noreturn_ void serve(void)
 		listers_watch();
 		kernels_watch();
 		sudo_watch();
-		/* Last: nothing that is freed in a round is given out again in it. */
+		/* Last: what is freed in a round is not given out again in it (but writers: input.c). */
 		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
 		loop_wait();
 		commands_reap();

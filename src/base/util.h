@@ -20,8 +20,29 @@
 #define _must_check_ __attribute__((warn_unused_result))
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/*
+ * Each argument is evaluated once: what is asked twice may answer otherwise the second time. One inside of another
+ * needs names of its own. Signed and unsigned do not go together, unless one of them is a constant.
+ */
+#ifdef __CPPCHECK__ /* which cannot read a statement expression in an initializer */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
+#else
+#define MIN(a, b) CHOOSE_(a, b, <, __COUNTER__)
+#define MAX(a, b) CHOOSE_(a, b, >, __COUNTER__)
+#endif
+#define CHOOSE_(a, b, op, n) CHOOSE_NAMED_(a, b, op, n)
+#define CHOOSE_NAMED_(a, b, op, n)                                                                 \
+	({                                                                                         \
+		_Static_assert(IS_SIGNED_(a) == IS_SIGNED_(b) || __builtin_constant_p(a) ||        \
+				       __builtin_constant_p(b),                                    \
+			       "one is signed, the other is not");                                 \
+		__typeof__(1 ? (a) : (b)) first_##n = (a);                                         \
+		__typeof__(first_##n) second_##n = (b);                                            \
+		first_##n op second_##n ? first_##n : second_##n;                                  \
+	})
+#define IS_SIGNED_(x) ((__typeof__(x))-1 < 1)
 
 /* Closes a descriptor, keeps errno, returns the invalid descriptor to assign. */
 static inline int fd_close(int fd)

@@ -30,9 +30,10 @@ uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes)
 	return memory_bytes + disk_bytes;
 }
 
-static bool shares_memory(const struct box_host *h, bool one_command)
+/* The controllers by which the agent and the command are counted together. */
+static unsigned shares(const struct box_host *h, bool one_command)
 {
-	return one_command && cgroup_can_share(&h->cgroups);
+	return one_command ? cgroup_can_share(&h->cgroups) : 0;
 }
 
 struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgroup_limits *wanted)
@@ -166,13 +167,10 @@ static int guide_child(struct box_host *h, struct box *b, const struct setup *s,
 	r = send_go(b, s, userns_fd, fail);
 	if (r < 0)
 		return r;
-	if (net_sock >= 0) {
-		b->net_pid = net_start(userns_fd, net_sock);
-		if (b->net_pid < 0)
-			return fail_set(fail, -b->net_pid, "net",
-					"cannot start making a network namespace: %s",
-					strerror(-b->net_pid));
-	}
+	r = net_sock < 0 ? 0 : net_make(userns_fd, net_sock);
+	if (r < 0)
+		return fail_set(fail, -r, "net", "cannot start making a network namespace: %s",
+				strerror(-r));
 	r = cgroup_box_finish(&b->cgroup);
 	if (r < 0)
 		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
@@ -192,7 +190,6 @@ int box_await(struct box *b, struct fail *fail)
 				setup_step_text(b->report.step), "cannot %s: %s",
 				setup_step_text(b->report.step), strerror(b->report.err));
 	fd_closep(&b->setup_fd);
-	net_reap(&b->net_pid, 0);
 	return 0;
 }
 
@@ -300,17 +297,18 @@ static int try_create(struct box_host *h, struct setup *s, const struct cgroup_l
 	if (r < 0)
 		return fail_set(fail, -r, "cgroups", "cannot make the box's cgroup: %s",
 				strerror(-r));
-	b->cgroup.shared_memory = shares_memory(h, s->one_command);
+	b->cgroup.shared = shares(h, s->one_command);
 	return start_child(h, b, s, fail);
 }
 
 int box_create(struct box_host *h, const struct box_template *t, const struct box_limits *limits,
 	       struct box *ret, struct fail *fail)
 {
+	const unsigned shared = shares(h, t->one_command);
 	const struct cgroup_limits wanted = {
 		.memory_bytes = box_memory_cap(limits->memory_bytes, limits->disk_bytes) +
-				(shares_memory(h, t->one_command) ? 0 : AGENT_MEMORY),
-		.pids = limits->pids + AGENT_PIDS,
+				(shared & CGROUP_MEMORY ? 0 : AGENT_MEMORY),
+		.pids = limits->pids + (shared & CGROUP_PIDS ? 1 : AGENT_PIDS),
 	};
 	const struct cgroup_limits cap = box_enforced(&h->cgroups, &wanted);
 	struct box b = BOX_INIT;

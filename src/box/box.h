@@ -39,8 +39,8 @@ struct box_template {
 	/* Only the ordinary user is ever in it, the template has nothing in his places (/home/user, /tmp, /var/tmp), and
 	 * no snapshot is taken: then nothing of the template need be writable. Not with root_user or layers. */
 	bool fixed;
-	/* For one command: no interpreter will be in it, so its agent needs no view of every process, and both
-	 * may be counted together (cgroup_can_share()). */
+	/* For one command, after which nothing is asked of it: no interpreter will be in it, so its agent needs no view of
+	 * every process, and both may be counted together (cgroup_can_share()). */
 	bool one_command;
 };
 
@@ -57,7 +57,6 @@ struct box {
 	struct cgroup_box cgroup;
 	pid_t pid; /* of the agent; valid until box_destroy() reaps it */
 	int pidfd;
-	pid_t net_pid; /* the helper that makes the network namespace, until box_await() */
 	int control_fd;
 	int setup_fd; /* where the set-up reports, until box_await() */
 	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */

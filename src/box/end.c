@@ -5,7 +5,6 @@
  */
 #include "box/box.h"
 
-#include "box/net.h"
 #include "sys/proc.h"
 
 #include <sys/wait.h>
@@ -21,7 +20,6 @@ void box_kill(struct box *b)
 		if (b->frozen)
 			(void)!cgroup_box_freeze(&b->cgroup, false);
 	}
-	net_reap(&b->net_pid, SIGKILL);
 	/* From here on nobody can talk to it any more. */
 	fd_closep(&b->control_fd);
 	fd_closep(&b->setup_fd);

@@ -10,6 +10,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#define STACK_SIZE 65536 /* of the helper */
+
+struct job {
+	int userns_fd;
+	int sock;
+};
+
 static int make(int userns_fd, int *ret_fd)
 {
 	int r;
@@ -24,35 +31,40 @@ static int make(int userns_fd, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-pid_t net_start(int userns_fd, int sock)
+static int help(void *arg)
 {
-	pid_t pid = fork();
+	const struct job *job = arg;
+	int fd = -EBADF, r;
+	int32_t err;
+	struct iovec part = { .iov_base = &err, .iov_len = sizeof(err) };
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	r = make(job->userns_fd, &fd);
+	err = -r;
+	r = sock_send(job->sock, &part, 1, &fd, r < 0 ? 0 : 1);
+	fd_close(fd);
+	return r < 0;
+}
+
+/*
+ * The helper uses our memory, on a stack of its own, while we stand still: to copy our pages, and then again each one
+ * that we write to, would cost more than what the rest of us could do meanwhile is worth.
+ */
+int net_make(int userns_fd, int sock)
+{
+	static _Alignas(16) char stack[STACK_SIZE];
+	struct job job = { .userns_fd = userns_fd, .sock = sock };
+	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	pid_t pid = clone(help, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &job);
 
 	if (pid < 0)
 		return -errno;
-	if (pid == 0) {
-		int fd = -EBADF, r;
-		int32_t err;
-		struct iovec part = { .iov_base = &err, .iov_len = sizeof(err) };
-
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-		r = make(userns_fd, &fd);
-		err = -r;
-		r = sock_send(sock, &part, 1, &fd, r < 0 ? 0 : 1);
-		_exit(r < 0);
-	}
-	return pid;
-}
-
-void net_reap(pid_t *pid, int sig)
-{
-	if (*pid <= 0)
-		return;
-	if (sig)
-		(void)kill(*pid, sig);
-	while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	*pid = 0;
+	/* Which is a property of the memory, and entering another user namespace may change it. */
+	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != dumpable)
+		(void)prctl(PR_SET_DUMPABLE, (unsigned long)dumpable, 0, 0, 0);
+	return 0;
 }
 
 int net_enter(int sock)

@@ -42,7 +42,7 @@ int seal_no_new_privs(uint32_t *features)
 
 int seal_landlock(const struct seal_files *files, int32_t *ret_abi, uint32_t *features)
 {
-	struct landlock_path paths[MAX(ARRAY_SIZE(root_paths), ARRAY_SIZE(user_paths)) + 1];
+	struct landlock_path paths[ARRAY_SIZE(root_paths) + ARRAY_SIZE(user_paths) + 1];
 	size_t n = files->root ? ARRAY_SIZE(root_paths) : ARRAY_SIZE(user_paths);
 	int r;
 

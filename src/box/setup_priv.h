@@ -5,6 +5,8 @@
 #include "box/hidden.h"
 #include "box/setup.h"
 
+#include <sys/types.h>
+
 struct setup_state {
 	const struct setup *setup;
 	int sock;

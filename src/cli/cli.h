@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: one file per verb, one line per verb in main.c's table. */
+/* The command line: one file per verb, one line per verb in main.c's table. front.c: what is ahead of all that. */
 #pragma once
 
 #include "base/fail.h"
@@ -33,6 +33,10 @@ int cli_client(int argc, char **argv); /* all verbs of glovebox-client; argv[-1]
 
 /* One line on standard error: "glovebox: …". Returns status, for `return cli_error(…)`. */
 int cli_error(int status, const char *fmt, ...) _printf_(2, 3);
+
+/* Started without standard descriptors, the next file opened would become one of them, and what a
+ * program prints would be written into it. */
+_must_check_ int cli_ensure_stdio(void);
 
 /* Signals end the box first: from here on they arrive where the box is watched. The descriptor to read them from. */
 _must_check_ int cli_hold_signals(void);

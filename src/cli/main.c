@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
-#include "base/termsafe.h"
-
-#include <fcntl.h>
-#include <stdarg.h>
-
 static const struct cli_verb verbs[] = {
 	{ "run", "run code or a command in a sealed box", cli_run, "One run" },
 	{ "repl", "a notebook prompt on a sealed box", cli_repl, NULL },
@@ -38,16 +33,6 @@ static const struct cli_verb verbs[] = {
 	{ "version", "show the version", cli_version, NULL },
 };
 
-int cli_error(int status, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	termsafe_say(fmt, args);
-	va_end(args);
-	return status;
-}
-
 static int print_help(FILE *to)
 {
 	(void)fputs(
@@ -64,19 +49,9 @@ static int print_help(FILE *to)
 	return ferror(to) ? CLI_FAILURE : CLI_OK;
 }
 
-/* Started without standard descriptors, the next file opened would become one of them, and what a
- * program prints would be written into it. */
-static int ensure_stdio(void)
-{
-	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd)
-			return -EBADF;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	if (ensure_stdio() < 0)
+	if (cli_ensure_stdio() < 0)
 		return CLI_FAILURE;
 	if (argc < 2) {
 		(void)print_help(stderr);

@@ -113,7 +113,7 @@ static void look_after(struct local *l, const struct run_limits *limits)
 	memory = u.memory_now - MIN(u.memory_shmem, MIN(disk.used_bytes, u.memory_now));
 	weigh(l, limits->cpu_milli, u.pids_now);
 	if (memory > limits->memory_bytes &&
-	    cgroup_exec_kill_largest(&l->box.cgroup, &l->leaf) == 0)
+	    cgroup_exec_kill_largest(&l->box.cgroup, &l->leaf, NULL) == 0)
 		l->memory_kills++;
 }
 

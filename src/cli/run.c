@@ -5,19 +5,14 @@
  */
 #include "cli/run.h"
 
-#include "base/parse.h"
-#include "box/breakable.h"
 #include "cli/cli.h"
-#include "language/language.h"
 #include "cli/run_args.h"
 #include "cli/run_service.h"
-#include "template/template.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
+
+#define JSON_OUTPUT_MAX ((size_t)256 << 20)
 
 static const char help[] =
 	"Usage: glovebox run [OPTION]… [-l LANG] [-c CODE | FILE | -]\n"
@@ -104,97 +99,40 @@ static int prepare_out_dir(const char *path, struct out_dir *ret, struct fail *f
 	return 0;
 }
 
-static void print_usage(const struct run_request *q, const struct run_result *r)
+/* Of a local run: the service has its own. A root directory that somebody else made has no certificates of ours. */
+static const char *const *network_variables(const struct run_request *q)
 {
-	const struct run_usage *u = &r->usage;
-
-	(void)fprintf(stderr,
-		      "glovebox: %s after %.1f ms (box ready in %.1f ms): CPU %.1f ms, memory "
-		      "%.1f MiB, %llu processes at most\n",
-		      run_status_name(r->status), (double)u->wall_us / 1e3,
-		      (double)r->setup_us / 1e3, (double)(u->cpu_user_us + u->cpu_system_us) / 1e3,
-		      (double)u->memory_peak / 1048576.0, (unsigned long long)u->processes_peak);
-	if (!r->isolated) {
-		(void)fprintf(stderr, "glovebox: template %s, %s\n", q->template_name,
-			      r->service ? "in the service: its protections are in --json" :
-					   "no box was made");
-		return;
-	}
-	(void)fprintf(stderr,
-		      "glovebox: template %s, user ids %s, cgroups %s, Landlock ABI %d, %u masks, "
-		      "%s%s\n",
-		      q->template_name, ids_kind_name(r->isolation.ids_kind),
-		      cgroup_mode_name((enum cgroup_mode)r->isolation.cgroup_mode),
-		      r->isolation.landlock_abi, r->isolation.masks,
-		      r->isolation.features & SETUP_HAS_TIME_NS ? "own clock" : "host's clock",
-		      r->isolation.features & SETUP_HAS_IDMAP ? ", idmapped layers" : "");
+	if (!run_net_wanted(&q->net))
+		return NULL;
+	return run_network_env(*run_net_ca_bundle(&q->net) &&
+			       template_is_builtin(q->template_name));
 }
 
-/* What a person should know that the program's own output does not say. */
-static void print_notes(const struct run_request *q, const struct run_result *r)
+/* All of it: what run_args.c does, and what only we do. */
+static int read_args(int argc, char **argv, struct run_request *q, struct fail *fail)
 {
-	if (r->message[0] || r->n_refused || q->verbose)
-		run_emit_break();
-	if (r->message[0] && !r->cancelled_by)
-		(void)cli_error(0, "%s%s%s", run_status_name(r->status),
-				r->step && !strcmp(r->step, "compile") ? " while compiling: " :
-									 ": ",
-				r->message);
-	for (size_t i = 0; i < r->n_refused; i++) {
-		char shown[512];
+	_cleanup_(run_args_done) struct run_args a = { 0 };
+	int r = run_args_options(argc, argv, &a, q, fail);
 
-		/* A name is the box's words: it goes to the terminal defused, on one line. */
-		termsafe_line(r->refused[i].path, shown, sizeof(shown));
-		(void)fprintf(stderr, "glovebox: not copied out, not a file or directory: %s\n",
-			      shown);
-	}
-	if (r->refused_more)
-		(void)fprintf(stderr, "glovebox: and %zu more of them\n", r->refused_more);
-	if (r->isolated && !(r->isolation.cgroup_features & CGROUP_MEMORY))
-		(void)fprintf(stderr, "glovebox: warning: no memory cgroup here, limits are per "
-				      "process only (see 'glovebox doctor')\n");
-	run_net_notes(q, r);
-	if (q->verbose)
-		print_usage(q, r);
-}
-
-static int exit_status(const struct run_result *r)
-{
-	if (r->cancelled_by)
-		return 128 + r->cancelled_by;
-	switch (r->status) {
-	case RUN_OK:
-	case RUN_ERROR:
-		return r->exit_code;
-	case RUN_TIMEOUT:
-	case RUN_CPU_LIMIT:
-		return CLI_TIME;
-	case RUN_MEMORY_LIMIT:
-	case RUN_DISK_LIMIT:
-	case RUN_PIDS_LIMIT:
-	case RUN_OUTPUT_LIMIT:
-		return CLI_KILLED;
-	case RUN_SIGNAL:
-		return 128 + r->signal;
-	case RUN_SETUP_ERROR:
-	case _RUN_STATUS_MAX:
-		break;
-	}
-	return CLI_FAILURE;
-}
-
-int cli_hold_signals(void)
-{
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	(void)sigaction(SIGPIPE, &ignore, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r != 0)
+		return r;
+	r = run_net_options(&q->net, &a, fail);
+	if (r == 0)
+		r = run_args_open(&a, q, fail);
+	if (r == 0 && q->json && q->run.limits.output_bytes > JSON_OUTPUT_MAX)
+		r = fail_set(fail, EINVAL, "limits",
+			     "--output: with --json, which keeps it all in memory, at most %zuM",
+			     JSON_OUTPUT_MAX >> 20);
+	if (r == 0)
+		r = run_net_wish_check(&q->net, fail);
+	if (r == 0)
+		r = run_service_choose(q, &q->in_service, fail);
+	/* Settings, rule sets and certificates of a service are its own. */
+	if (r == 0 && !q->in_service)
+		r = run_net_settings(&q->net, fail);
+	if (r == 0)
+		r = run_args_env(&a, network_variables(q), q, fail);
+	return run_args_reason(r, fail);
 }
 
 int cli_run(int argc, char **argv)
@@ -206,7 +144,7 @@ int cli_run(int argc, char **argv)
 	};
 	struct out_dir out = { 0 };
 	struct fail fail = { 0 };
-	int e = run_args_read(argc, argv, &q, &fail);
+	int e = read_args(argc, argv, &q, &fail);
 
 	if (e == RUN_ARGS_HELP)
 		return fputs(help, stdout) < 0 ? CLI_FAILURE : CLI_OK;
@@ -216,19 +154,18 @@ int cli_run(int argc, char **argv)
 		e = prepare_out_dir(q.out_dir, &out, &fail);
 	if (e < 0)
 		return cli_error(CLI_USAGE, "%s", fail.msg);
-#ifdef GLOVEBOX_BREAKABLE
-	(void)fprintf(stderr,
-		      "glovebox: warning: a test build whose protections can be switched off\n");
-#endif
-	q.signal_fd = cli_hold_signals();
-	e = q.in_service ? run_in_service(&q, &r) : run_in_box(&q, &r);
+	run_begin(&q);
+	e = q.in_service ? run_in_service(&q, &r) : run_local(&q, &r);
 	if (e < 0 && out.made)
 		(void)rmdir(out.path);
 	if (run_net_save(&q, &r, &fail) < 0)
 		(void)cli_error(0, "%s", fail.msg);
-	if (q.json && run_print_json(&q, &r) < 0)
-		return cli_error(CLI_FAILURE, "cannot write the result");
-	if (!q.json)
-		print_notes(&q, &r);
-	return exit_status(&r);
+	if (q.json)
+		return run_print_json(&q, &r) < 0 ?
+			       cli_error(CLI_FAILURE, "cannot write the result") :
+			       run_exit_status(&r);
+	run_tell(&q, &r);
+	run_net_notes(&q, &r);
+	run_tell_usage(&q, &r);
+	return run_exit_status(&r);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of untrusted code: what was asked for, what came of it. run.c reads the command line,
- * run_box.c drives the box, run_watch.c watches one command, run_files.c moves files, run_json.c
- * writes the result.
+ * One run of untrusted code: what was asked for, what came of it. run_args.c reads the command line,
+ * run_box.c drives the box, run_watch.c watches one command, run_files.c sends the inputs, run_report.c
+ * tells people how it ended. That much is in the front as well (front.c).
+ *
+ * Only the whole program has the rest: run_local.c gives a box network (run_net.h) and fetches its
+ * outputs (run_outputs.c), run_service.c goes to a service, run_json.c writes the result.
  */
 #pragma once
 
@@ -11,6 +14,7 @@
 #include "box/box.h"
 #include "cli/run_net.h"
 #include "run/result.h"
+#include "template/template.h"
 
 /* A command: compiling or running. */
 struct run_step {
@@ -34,6 +38,7 @@ struct run_request {
 	const char *template_name;
 	int stdin_fd;  /* -EBADF: empty standard input */
 	int signal_fd; /* readable when somebody wants us to stop */
+	uint64_t begun_us;
 	struct run_input *inputs;
 	size_t n_inputs;
 	const char *out_dir;     /* NULL: nothing is copied out */
@@ -50,14 +55,37 @@ struct run_request {
 	int verbose;
 };
 
-/* Does it all; the result is complete whatever it returns. Negative: r->status is RUN_SETUP_ERROR. */
-int run_in_box(const struct run_request *q, struct run_result *r);
+/* What a run may have besides a box, its inputs and its commands; each may be NULL. */
+struct run_extras {
+	void *arg;
+	/* The box is up, and waits for its first command. */
+	int (*up)(void *arg, const struct box *b, struct fail *fail);
+	/* To be waited for while a command runs, POLLIN; -EBADF: nothing is. */
+	int (*fd)(void *arg);
+	void (*read)(void *arg);
+	/* The commands are over, the box is still there. */
+	void (*over)(void *arg, struct box *b, struct run_result *r);
+};
 
-/* Watches one command to its end, passing its output on. net may be NULL. */
+/* From here on it counts: the clock runs, and signals arrive where the box is watched. */
+void run_begin(struct run_request *q);
+
+/* Does it all; the result is complete whatever it returns. Negative: r->status is RUN_SETUP_ERROR. extras may be NULL. */
+int run_in_box(const struct run_request *q, const struct template *t,
+	       const struct run_extras *extras, struct run_result *r);
+
+/* The same in the whole program: finds the template, and gives whatever was asked for. */
+int run_local(const struct run_request *q, struct run_result *r);
+
+/* It came to nothing. */
+void run_failed(const struct run_request *q, struct run_result *r, const struct fail *fail);
+
+/* Watches one command to its end, passing its output on. extras may be NULL. */
 int run_watch(const struct run_request *q, const struct run_step *step, struct box *b,
-	      struct box_exec *e, struct run_net *net, struct run_result *r,
+	      struct box_exec *e, const struct run_extras *extras, struct run_result *r,
 	      struct run_usage *usage);
 
+#define RUN_TRANSFER_US (UINT64_C(60) * 1000000) /* for all inputs, and for all outputs */
 int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail);
 int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_result *r,
 		      struct fail *fail);
@@ -67,6 +95,12 @@ int run_emit(const struct run_request *q, struct run_result *r, bool is_err, con
 	     size_t len);
 int run_emit_end(const struct run_request *q);
 void run_emit_break(void);
+
+/* What a person should know that the program's own output does not say; then, with -v, what was used. */
+void run_tell(const struct run_request *q, const struct run_result *r);
+void run_tell_usage(const struct run_request *q, const struct run_result *r);
+/* For the shell. */
+int run_exit_status(const struct run_result *r);
 
 /* Prints the result as one JSON object. */
 int run_print_json(const struct run_request *q, const struct run_result *r);

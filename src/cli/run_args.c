@@ -2,16 +2,11 @@
 #include "cli/run_args_priv.h"
 
 #include "cli/run_service.h"
-#include "language/language.h"
-#include "template/template.h"
 #include "wire/wire.h"
 
 #include <fcntl.h>
 #include <getopt.h>
 #include <sys/stat.h>
-
-#define ENV_MAX 256
-#define JSON_OUTPUT_MAX ((size_t)256 << 20)
 
 static const struct option options[] = {
 	{ "language", required_argument, NULL, 'l' },
@@ -44,33 +39,32 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* What is read before the language is known. 0 in a limit: not given. */
-struct args {
-	const char *language;
-	const char *code;
-	const char *stdin_path;
-	const char *file; /* FILE or "-" */
-	char **command;   /* behind -- */
-	struct run_limits given;
-	const char *env[ENV_MAX + 1]; /* NULL-terminated */
-	size_t n_env;
-};
-
-static int add_env(struct args *a, const char *text, struct fail *fail)
+static int add_env(struct run_args *a, const char *text, struct fail *fail)
 {
 	const char *equals = strchr(text, '=');
 
 	if (!equals || equals == text)
 		return fail_set(fail, EINVAL, "--env", "--env %.100s: write NAME=VALUE", text);
-	if (a->n_env >= ENV_MAX)
-		return fail_set(fail, E2BIG, "--env", "more than %d variables", ENV_MAX);
+	if (a->n_env >= RUN_ENV_MAX)
+		return fail_set(fail, E2BIG, "--env", "more than %d variables", RUN_ENV_MAX);
 	if (strlen(text) > WIRE_DATA_MAX)
 		return fail_set(fail, E2BIG, "--env", "--env %.40s…: longer than 64 KiB", text);
 	a->env[a->n_env++] = text;
 	return 0;
 }
 
-static int read_option(int id, struct args *a, struct run_request *q, struct fail *fail)
+static int add_later(struct run_args *a, int id, const char *text)
+{
+	struct run_later *grown = reallocarray(a->later, a->n_later + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	a->later = grown;
+	a->later[a->n_later++] = (struct run_later){ .id = id, .text = text };
+	return 0;
+}
+
+static int read_option(int id, struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	switch (id) {
 	case 'l':
@@ -103,26 +97,25 @@ static int read_option(int id, struct args *a, struct run_request *q, struct fai
 	case OPT_STDIN:
 		a->stdin_path = optarg;
 		return 0;
-	case OPT_IN:
-		return run_args_input(q, optarg, fail);
 	case OPT_OUT:
 		q->out_dir = optarg;
 		return 0;
 	case OPT_ENV:
 		return add_env(a, optarg, fail);
+	case OPT_IN:
 	case OPT_ALLOW:
 	case OPT_ALLOW_SET:
 	case OPT_ALLOW_PRIVATE:
 	case OPT_NET:
 	case OPT_LEARN_TO:
-		return run_net_option(&q->net, id, optarg, fail);
+		return add_later(a, id, optarg);
 	default:
 		return run_args_limit(id, optarg, &a->given, fail);
 	}
 }
 
 /* Splits the command line into options, FILE, and the command behind --. */
-static int read_args(int argc, char **argv, struct args *a, struct run_request *q,
+static int read_args(int argc, char **argv, struct run_args *a, struct run_request *q,
 		     struct fail *fail)
 {
 	for (int i = 1; i < argc; i++) {
@@ -131,7 +124,7 @@ static int read_args(int argc, char **argv, struct args *a, struct run_request *
 			argc = i;
 		}
 	}
-	optind = 1;
+	optind = 0; /* begins anew, in every C library */
 	opterr = 0;
 	for (;;) {
 		int id = getopt_long(argc, argv, ":l:c:t:vh", options, NULL), r;
@@ -174,7 +167,7 @@ static int read_args(int argc, char **argv, struct args *a, struct run_request *
 	return 0;
 }
 
-static int read_code(const struct args *a, struct run_request *q, struct fail *fail)
+static int read_code(const struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	bool from_stdin = a->file && strcmp(a->file, "-") == 0;
 	_cleanup_(fd_closep) int fd = -EBADF;
@@ -223,8 +216,7 @@ static int set_step(struct run_step *step, const char *command, const struct lan
 	return language_argv(command, &vars, &step->argv, fail);
 }
 
-static int use_language(const struct args *a, struct run_request *q, char ***ret_env,
-			struct fail *fail)
+static int use_language(struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	_cleanup_(language_done) struct language l = { 0 };
 	struct language_vars vars;
@@ -264,10 +256,10 @@ static int use_language(const struct args *a, struct run_request *q, char ***ret
 		.memory_mb = q->run.limits.memory_bytes >> 20,
 		.cpus = MAX(q->run.limits.cpu_milli / 1000, 1u),
 	};
-	return r < 0 ? r : language_env(&l, &vars, ret_env, fail);
+	return r < 0 ? r : language_env(&l, &vars, &a->language_env, fail);
 }
 
-static int use_command(const struct args *a, struct run_request *q, struct fail *fail)
+static int use_command(const struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	static const struct language_limits no_needs;
 	size_t n = 0;
@@ -292,7 +284,7 @@ static int use_command(const struct args *a, struct run_request *q, struct fail 
 	return 0;
 }
 
-static int open_stdin(const struct args *a, struct run_request *q, struct fail *fail)
+static int open_stdin(const struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	if (!a->stdin_path)
 		return 0;
@@ -322,7 +314,7 @@ static int open_stdin(const struct args *a, struct run_request *q, struct fail *
 }
 
 /* For the service, which has defaults of its own. */
-static int keep_given(const struct args *a, struct run_request *q)
+static int keep_given(const struct run_args *a, struct run_request *q)
 {
 	q->given = a->given;
 	q->given_env = calloc(a->n_env + 1, sizeof(char *));
@@ -333,45 +325,63 @@ static int keep_given(const struct args *a, struct run_request *q)
 	return 0;
 }
 
-/* Of a local run: the service has its own. A root directory that somebody else made has no certificates of ours. */
-static const char *const *network_variables(const struct run_request *q)
+static int open_inputs(const struct run_args *a, struct run_request *q, struct fail *fail)
 {
-	if (!run_net_wanted(&q->net))
-		return NULL;
-	return run_network_env(*run_net_ca_bundle(&q->net) &&
-			       template_is_builtin(q->template_name));
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < a->n_later; i++)
+		if (a->later[i].id == OPT_IN)
+			r = run_args_input(q, a->later[i].text, fail);
+	return r;
 }
 
-int run_args_read(int argc, char **argv, struct run_request *ret, struct fail *fail)
+int run_args_reason(int r, struct fail *fail)
 {
-	_cleanup_(freep) char **language_vars = NULL;
-	struct args a = { 0 };
-	int r = read_args(argc, argv, &a, ret, fail);
+	return r < 0 && !fail->msg[0] ? fail_set(fail, -r, "options", "%s",
+						 r == -ENOMEM ? "out of memory" : strerror(-r)) :
+					r;
+}
 
-	if (r != 0)
-		return r;
-	r = a.command ? use_command(&a, ret, fail) : use_language(&a, ret, &language_vars, fail);
-	if (r == 0 && ret->json && ret->run.limits.output_bytes > JSON_OUTPUT_MAX)
-		r = fail_set(fail, EINVAL, "limits",
-			     "--output: with --json, which keeps it all in memory, at most %zuM",
-			     JSON_OUTPUT_MAX >> 20);
+int run_args_options(int argc, char **argv, struct run_args *a, struct run_request *ret,
+		     struct fail *fail)
+{
+	return run_args_reason(read_args(argc, argv, a, ret, fail), fail);
+}
+
+bool run_args_network(const struct run_args *a)
+{
+	for (size_t i = 0; i < a->n_later; i++)
+		if (a->later[i].id != OPT_IN)
+			return true;
+	return false;
+}
+
+int run_args_open(struct run_args *a, struct run_request *ret, struct fail *fail)
+{
+	int r = open_inputs(a, ret, fail);
+
 	if (r == 0)
-		r = open_stdin(&a, ret, fail);
+		r = a->command ? use_command(a, ret, fail) : use_language(a, ret, fail);
 	if (r == 0)
-		r = keep_given(&a, ret);
+		r = open_stdin(a, ret, fail);
 	if (r == 0)
-		r = run_net_wish_check(&ret->net, fail);
-	if (r == 0)
-		r = run_service_choose(ret, &ret->in_service, fail);
-	/* Settings, rule sets and certificates of a service are its own. */
-	if (r == 0 && !ret->in_service)
-		r = run_net_settings(&ret->net, fail);
-	if (r == 0)
-		r = run_env(&ret->run.limits, (const char *const *)language_vars,
-			    network_variables(ret), a.env, &ret->env);
-	if (r == -ENOMEM && !fail->msg[0])
-		r = fail_set(fail, ENOMEM, "options", "out of memory");
-	return r;
+		r = keep_given(a, ret);
+	return run_args_reason(r, fail);
+}
+
+int run_args_env(const struct run_args *a, const char *const *network, struct run_request *ret,
+		 struct fail *fail)
+{
+	int r = run_env(&ret->run.limits, (const char *const *)a->language_env, network, a->env,
+			&ret->env);
+
+	return run_args_reason(r, fail);
+}
+
+void run_args_done(struct run_args *a)
+{
+	free(a->later);
+	free(a->language_env);
 }
 
 void run_request_done(struct run_request *q)
@@ -386,7 +396,9 @@ void run_request_done(struct run_request *q)
 	}
 	free(q->inputs);
 	run_env_free(q->env);
-	run_net_wish_done(&q->net);
+	free(q->net.rules);
+	free(q->net.settings);
+	fd_closep(&q->net.learn_fd);
 	free(q->language);
 	free(q->given_env);
 	fd_closep(&q->stdin_fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: a box, the inputs, compiling, running, the outputs, and nothing left. */
+/* One run: a box, the inputs, compiling, running, and nothing left. */
 #include "cli/run.h"
 
 #include "base/clock.h"
-#include "template/template.h"
+#include "cli/cli.h"
 
 #include <fcntl.h>
 #include <sys/signalfd.h>
@@ -21,11 +21,6 @@ static void box_host_closep(struct box_host *h)
 static void box_exec_closep(struct box_exec *e)
 {
 	box_exec_close(e);
-}
-
-static void run_net_freep(struct run_net **n)
-{
-	run_net_free(*n);
 }
 
 /* What the whole box may use: the larger of its two steps. */
@@ -52,9 +47,8 @@ static struct box_limits whole_box(const struct run_request *q)
 struct job {
 	const struct run_request *q;
 	struct box *b;
-	struct run_net *net; /* NULL: it gets no network */
+	const struct run_extras *extras;
 	struct run_result *r;
-	uint64_t begun_us;
 };
 
 /* Has the box come up as it should? */
@@ -69,18 +63,18 @@ static int await_box(struct job *j, struct fail *fail)
 	r->isolation.features = j->b->report.features;
 	r->isolation.landlock_abi = j->b->report.landlock_abi;
 	r->isolation.masks = j->b->report.masks;
-	r->setup_us = clock_boot_us() - j->begun_us;
+	r->setup_us = clock_boot_us() - j->q->begun_us;
 	return 0;
 }
 
-/* Its network must be there before the first command is. */
-static int give_network(struct job *j, struct fail *fail)
+/* Its network, that is: which must be there before the first command is. */
+static int give_extras(struct job *j, struct fail *fail)
 {
 	int e = await_box(j, fail);
 
 	if (e == 0)
-		e = run_net_open(j->net, &j->q->net, j->b, fail);
-	j->r->setup_us = clock_boot_us() - j->begun_us;
+		e = j->extras->up(j->extras->arg, j->b, fail);
+	j->r->setup_us = clock_boot_us() - j->q->begun_us;
 	return e;
 }
 
@@ -117,7 +111,7 @@ static int run_step(struct job *j, const struct run_step *step, struct run_usage
 		return fail_set(fail, -e_result, "cgroups", "cannot read the box's CPU time: %s",
 				strerror(-e_result));
 	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
-	e_result = run_watch(q, step, b, &e, j->net, j->r, usage);
+	e_result = run_watch(q, step, b, &e, j->extras, j->r, usage);
 	if (e_result < 0)
 		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
 				strerror(-e_result));
@@ -136,8 +130,8 @@ static int run_steps(struct job *j, struct fail *fail)
 
 		return ready < 0 ? ready : e;
 	}
-	if (j->net)
-		e = give_network(j, fail);
+	if (j->extras && j->extras->up)
+		e = give_extras(j, fail);
 	if (e < 0)
 		return e;
 	if (q->has_compile) {
@@ -161,53 +155,55 @@ static void note_signal(const struct run_request *q, struct run_result *r)
 		r->cancelled_by = (int)info.ssi_signo;
 }
 
-static void take_failure(struct run_result *r, const struct fail *fail)
+void run_failed(const struct run_request *q, struct run_result *r, const struct fail *fail)
 {
+	r->exit_code = -1;
 	r->status = RUN_SETUP_ERROR;
 	(void)snprintf(r->message, sizeof(r->message), "%s", fail->msg);
+	note_signal(q, r);
 }
 
-int run_in_box(const struct run_request *q, struct run_result *r)
+void run_begin(struct run_request *q)
+{
+#ifdef GLOVEBOX_BREAKABLE
+	(void)fprintf(stderr,
+		      "glovebox: warning: a test build whose protections can be switched off\n");
+#endif
+	q->signal_fd = cli_hold_signals();
+	q->begun_us = clock_boot_us();
+}
+
+int run_in_box(const struct run_request *q, const struct template *t,
+	       const struct run_extras *extras, struct run_result *r)
 {
 	_cleanup_(box_host_closep) struct box_host host = BOX_HOST_INIT;
-	_cleanup_(run_net_freep) struct run_net *net = NULL;
 	_cleanup_(box_destroyp) struct box b = BOX_INIT;
+	const struct box_template layers = {
+		.root = t->root,
+		.usr = t->usr,
+		.fixed = t->usr != NULL,
+		.one_command = !q->has_compile && !q->out_dir,
+	};
 	struct box_limits limits = whole_box(q);
-	struct job job = { .q = q, .b = &b, .r = r, .begun_us = clock_boot_us() };
-	struct box_template layers;
-	struct template t;
+	struct job job = { .q = q, .b = &b, .extras = extras, .r = r };
 	struct fail fail = { 0 };
-	/* First, so that it comes up on another CPU while we make the box. */
-	int e = run_net_start(q, &net, &fail);
+	int e = box_host_open(&host, &fail);
 
 	r->exit_code = -1;
-	if (e == 0)
-		e = template_open(q->template_name, run_net_ca_bundle(&q->net), &t, &fail);
-	if (e == 0)
-		e = box_host_open(&host, &fail);
 	if (e == 0) {
-		layers = (struct box_template){ .root = t.root,
-						.usr = t.usr,
-						.fixed = t.usr != NULL,
-						.one_command = !q->has_compile };
 		r->isolation.cgroup_mode = host.cgroups.mode;
 		r->isolation.cgroup_features = host.cgroups.features;
 		r->isolation.ids_kind = host.ids.kind;
 		e = box_create(&host, &layers, &limits, &b, &fail);
 	}
-	job.net = net;
 	if (e == 0)
 		e = run_steps(&job, &fail);
-	if (e == 0 && q->out_dir && r->status != RUN_SETUP_ERROR && !r->cancelled_by) {
-		/* The run counts even when its files cannot be had; say so and go on. */
-		if (run_fetch_outputs(q, &b, r, &fail) < 0)
-			(void)snprintf(r->message, sizeof(r->message), "%s", fail.msg);
-	}
+	if (e == 0 && extras && extras->over)
+		extras->over(extras->arg, &b, r);
 	if (e < 0)
-		take_failure(r, &fail);
-	else if (net)
-		run_net_finish(net, q, r);
-	note_signal(q, r);
+		run_failed(q, r, &fail);
+	else
+		note_signal(q, r);
 	(void)run_emit_end(q);
 	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end otherwise. */
 	fd_closep(&host.agent_fd);

@@ -12,6 +12,7 @@
 #include "service/config.h"
 
 struct box;
+struct run_args;
 struct run_request;
 struct run_result;
 
@@ -30,15 +31,14 @@ struct run_net_wish {
 	struct config *settings;    /* of the machine; filled by run_net_settings() */
 };
 
-/* One option (an enum run_option) as it was typed. */
-_must_check_ int run_net_option(struct run_net_wish *w, int id, const char *text,
-				struct fail *fail);
+/* The options for it, as they were typed. */
+_must_check_ int run_net_options(struct run_net_wish *w, const struct run_args *a,
+				 struct fail *fail);
 /* Does all of it go together? */
 _must_check_ int run_net_wish_check(const struct run_net_wish *w, struct fail *fail);
 /* For a local run with network: reads the settings of this machine. Does it have those sets, and are its certificates
  * some? */
 _must_check_ int run_net_settings(struct run_net_wish *w, struct fail *fail);
-void run_net_wish_done(struct run_net_wish *w);
 bool run_net_wanted(const struct run_net_wish *w);
 
 /* The certificates to be put into the box: a path or "". */

@@ -90,7 +90,7 @@ static int open_learn_to(struct run_net_wish *w, const char *path, struct fail *
 	return 0;
 }
 
-int run_net_option(struct run_net_wish *w, int id, const char *text, struct fail *fail)
+static int read_option(struct run_net_wish *w, int id, const char *text, struct fail *fail)
 {
 	switch (id) {
 	case OPT_ALLOW:
@@ -104,6 +104,16 @@ int run_net_option(struct run_net_wish *w, int id, const char *text, struct fail
 	default:
 		return set_mode(w, text, fail);
 	}
+}
+
+int run_net_options(struct run_net_wish *w, const struct run_args *a, struct fail *fail)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < a->n_later; i++)
+		if (a->later[i].id != OPT_IN)
+			r = read_option(w, a->later[i].id, a->later[i].text, fail);
+	return r;
 }
 
 bool run_net_wanted(const struct run_net_wish *w)
@@ -192,13 +202,4 @@ int run_net_wish_check(const struct run_net_wish *w, struct fail *fail)
 			fail, EINVAL, "--allow-private",
 			"--allow-private opens a range for --allow or --allow-set: give one");
 	return 0;
-}
-
-void run_net_wish_done(struct run_net_wish *w)
-{
-	free(w->rules);
-	free(w->settings);
-	fd_closep(&w->learn_fd);
-	w->rules = NULL;
-	w->settings = NULL;
 }

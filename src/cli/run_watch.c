@@ -267,7 +267,7 @@ static int wait_ms(const struct watch *w)
 }
 
 int run_watch(const struct run_request *q, const struct run_step *step, struct box *b,
-	      struct box_exec *e, struct run_net *net, struct run_result *r,
+	      struct box_exec *e, const struct run_extras *extras, struct run_result *r,
 	      struct run_usage *usage)
 {
 	struct watch w = {
@@ -296,7 +296,8 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 			{ .fd = b->pidfd, .events = POLLIN },
 			{ .fd = q->signal_fd, .events = POLLIN },
 			{ .fd = feed ? q->stdin_fd : -1, .events = POLLIN },
-			{ .fd = net ? run_net_fd(net) : -1, .events = POLLIN },
+			{ .fd = extras && extras->fd ? extras->fd(extras->arg) : -1,
+			  .events = POLLIN },
 		};
 
 		if (poll(polls, ARRAY_SIZE(polls), wait_ms(&w)) < 0 && errno != EINTR)
@@ -309,8 +310,8 @@ int run_watch(const struct run_request *q, const struct run_step *step, struct b
 			end_with(&w, RUN_SETUP_ERROR, "the box's agent is lost");
 		if (polls[3].revents)
 			feed_stdin(&w);
-		if (polls[4].revents)
-			run_net_read(net, q);
+		if (extras && polls[4].revents)
+			extras->read(extras->arg);
 		on_clock(&w);
 	}
 	if (w.phase != PHASE_ENDED)

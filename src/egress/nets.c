@@ -17,7 +17,7 @@
 
 #define BUCKETS 1024
 #define NETS_MAX 65536
-#define DESCRIPTORS_EACH 3   /* of a connection: both sides, and its share of the pipes */
+#define DESCRIPTORS_EACH 6 /* of a connection: both sides, and a pipe each way when neither reads */
 #define DESCRIPTORS_KEPT 256 /* for what each box gets always, DNS and ourselves */
 #define ACCEPTS 16           /* of one door in one go */
 #define UNKNOWN_MAX 16       /* connections of a box without a policy, which are all refused */

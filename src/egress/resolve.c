@@ -4,7 +4,7 @@
  * for all boxes; what a box may do with it is decided for each anew, when the answer is there.
  *
  * One lookup for a name at a time: who asks meanwhile waits with those before. The cache is bounded, and what was
- * used last stays.
+ * used last stays. When all of it is under way each box still gets a few, so that nobody can keep the others from asking.
  */
 #include "egress/core.h"
 
@@ -15,6 +15,7 @@
 #define BUCKETS 1024
 #define CACHE_MAX 4096   /* names */
 #define UNDER_WAY_MAX 64 /* lookups that one box has begun and that have not ended */
+#define ALWAYS 2         /* of them, that a box gets whatever the others have */
 #define MINUTE_US (UINT64_C(60) * 1000000)
 #define FAILURE_S 5 /* that a failure is believed */
 #define TTL_MIN_S 5
@@ -82,24 +83,25 @@ static void forget(struct lookup *l)
 	free(l);
 }
 
-/* -ENOBUFS: every place is taken by a lookup that is under way. */
-static int make_room(void)
+/* -ENOBUFS: every place is taken by a lookup that is under way, and the box has its share of them. */
+static int make_room(const struct net *n)
 {
 	struct lookup *l = cache.oldest;
 
-	if (cache.n < CACHE_MAX)
-		return 0;
-	while (l && !is_idle(l))
-		l = l->newer;
-	if (!l)
-		return -ENOBUFS;
-	forget(l);
-	return 0;
+	while (l && cache.n >= CACHE_MAX) {
+		struct lookup *newer = l->newer;
+
+		if (is_idle(l))
+			forget(l);
+		l = newer;
+	}
+	return cache.n < CACHE_MAX || n->n_lookups < ALWAYS ? 0 : -ENOBUFS;
 }
 
-static struct lookup *remember(struct egress *g, const char name[static POLICY_NAME_SIZE])
+static struct lookup *remember(struct egress *g, const struct net *n,
+			       const char name[static POLICY_NAME_SIZE])
 {
-	struct lookup *l = make_room() == 0 ? calloc(1, sizeof(*l)) : NULL;
+	struct lookup *l = make_room(n) == 0 ? calloc(1, sizeof(*l)) : NULL;
 
 	if (!l)
 		return NULL;
@@ -250,7 +252,7 @@ static void look_up(struct egress *g, struct resolve *q, struct lookup *l)
 {
 	/* One that failed to start earlier, or is no longer good, is asked for again in its place. */
 	if (!l)
-		l = remember(g, q->name);
+		l = remember(g, q->net, q->name);
 	if (!l) {
 		answer(g, q, POLICY_BUSY);
 		return;

@@ -159,15 +159,6 @@ static void first_more(struct egress *g, struct conn *c)
 
 /* --- a name must come first ------------------------------------------------------------------- */
 
-void step_naming(struct egress *g, struct conn *c)
-{
-	c->step = STEP_NAMING;
-	timer_set(g, &c->timer, clock_boot_us() + CONN_REQUEST_US);
-	conn_want_client(g, c, EPOLLIN);
-	if (c->in.len)
-		step_more(g, c);
-}
-
 static void naming_tls(struct egress *g, struct conn *c)
 {
 	enum policy_reason reason = proof_hello(c, c->target.name);
@@ -212,6 +203,24 @@ static void naming_http(struct egress *g, struct conn *c)
 		conn_refuse(g, c, reason);
 }
 
+static void naming_more(struct egress *g, struct conn *c)
+{
+	if (c->target.port == 80)
+		naming_http(g, c);
+	else
+		naming_tls(g, c);
+}
+
+/* What came with the request for a tunnel may be all that comes: it is looked at before more is read. */
+void step_naming(struct egress *g, struct conn *c)
+{
+	c->step = STEP_NAMING;
+	timer_set(g, &c->timer, clock_boot_us() + CONN_REQUEST_US);
+	conn_want_client(g, c, EPOLLIN);
+	if (c->in.len)
+		naming_more(g, c);
+}
+
 /* --- events ----------------------------------------------------------------------------------- */
 
 static void drain(struct egress *g, struct conn *c)
@@ -244,10 +253,8 @@ void step_more(struct egress *g, struct conn *c)
 		return;
 	if (c->step == STEP_FIRST)
 		first_more(g, c);
-	else if (c->step == STEP_NAMING && c->target.port == 80)
-		naming_http(g, c);
 	else if (c->step == STEP_NAMING)
-		naming_tls(g, c);
+		naming_more(g, c);
 	else if (c->how == EGRESS_HOW_SOCKS)
 		socks_more(g, c);
 	else

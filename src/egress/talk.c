@@ -200,6 +200,16 @@ static int warden_said(struct egress *g, struct talk *t, const struct egress_fra
 	}
 }
 
+/* Its descriptors are lost, because we have too many: a box can be left without a network. Nothing else can be left out. */
+static int warden_lost(struct egress *g, const struct egress_frame *f)
+{
+	if (f->head.type != EGRESS_OPEN)
+		return -EMFILE;
+	net_close(g, f->as_OPEN.id);
+	talk_log("sandbox %s gets no network: %s", f->as_OPEN.id, strerror(EMFILE));
+	return 1;
+}
+
 static void warden_read(struct egress *g, struct talk *t)
 {
 	struct egress_frame f;
@@ -210,6 +220,8 @@ static void warden_read(struct egress *g, struct talk *t)
 		r = egress_recv(t->warden_fd, &f, EGRESS_FROM_WARDEN, fds, &n_fds);
 		if (r > 0)
 			r = warden_said(g, t, &f, fds) < 0 ? -EPROTO : 1;
+		else if (r == -EMFILE)
+			r = warden_lost(g, &f);
 		if (r == -EAGAIN)
 			return;
 		if (r <= 0)

@@ -11,6 +11,8 @@
 #include <sys/epoll.h>
 
 #define BUNDLE_MAX ((size_t)4 << 20)
+#define NOISE_MAX                                                                                  \
+	16 /* in one go; a host that has so much to say beside its data holds up all boxes */
 #define PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct trust {
@@ -112,13 +114,20 @@ int tls_begin(struct egress *g, struct conn *c)
 	return r;
 }
 
+/* Warnings, wishes for new keys: neither data, nor the end, nor that there is no more. */
+static bool is_noise(ssize_t r)
+{
+	return r < 0 && r != GNUTLS_E_AGAIN && !gnutls_error_is_fatal((int)r);
+}
+
 int tls_step(struct conn *c, uint32_t *ret_events)
 {
+	unsigned n = 0;
 	int r;
 
 	do
 		r = gnutls_handshake(c->tls);
-	while (r < 0 && r != GNUTLS_E_AGAIN && !gnutls_error_is_fatal(r));
+	while (is_noise(r) && ++n < NOISE_MAX);
 	if (r == GNUTLS_E_AGAIN) {
 		*ret_events = gnutls_record_get_direction(c->tls) ? EPOLLOUT : EPOLLIN;
 		return 0;
@@ -135,13 +144,15 @@ static ssize_t error_of(ssize_t r)
 
 ssize_t tls_recv(struct conn *c, void *data, size_t size)
 {
+	unsigned n = 0;
 	ssize_t r;
 
 	/* Keys may change and tickets may come at any time: they are not data. */
 	do
 		r = gnutls_record_recv(c->tls, data, size);
-	while (r == GNUTLS_E_INTERRUPTED ||
-	       (r < 0 && r != GNUTLS_E_AGAIN && !gnutls_error_is_fatal((int)r)));
+	while (is_noise(r) && ++n < NOISE_MAX);
+	if (is_noise(r))
+		return -ECONNRESET;
 	/* Many servers leave without a word; the answer's own framing says whether it is whole. */
 	if (r == GNUTLS_E_PREMATURE_TERMINATION)
 		return 0;

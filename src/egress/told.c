@@ -18,7 +18,7 @@ struct told {
 
 struct answers {
 	size_t n;
-	struct told *list; /* has room for the next power of two */
+	struct told *list; /* the newest is the last; has room for the next power of two */
 };
 
 static struct told *find(struct answers *all, const struct net_address *a, const char *name)
@@ -29,23 +29,23 @@ static struct told *find(struct answers *all, const struct net_address *a, const
 	return NULL;
 }
 
-static struct told *oldest(struct answers *all)
+/* It is the newest now. */
+static struct told *move_to_end(struct answers *all, struct told *t)
 {
-	struct told *t = &all->list[0];
+	struct told *last = &all->list[all->n - 1], moved = *t;
 
-	for (size_t i = 1; i < all->n; i++)
-		if (all->list[i].at_us < t->at_us)
-			t = &all->list[i];
-	return t;
+	memmove(t, t + 1, (size_t)(last - t) * sizeof(*t));
+	*last = moved;
+	return last;
 }
 
-/* A place for one more, with nothing in it: a new one, or that of the oldest. NULL: there is no memory. */
+/* A place at the end, with nothing in it: a new one, or that of the oldest. NULL: there is no memory. */
 static struct told *make_place(struct answers *all)
 {
 	struct told *t = all->list;
 
 	if (all->n == TOLD_MAX) {
-		t = oldest(all);
+		t = move_to_end(all, t);
 		free(t->name);
 		t->name = NULL;
 		return t;
@@ -64,7 +64,7 @@ static void add_one(struct answers *all, const char *name, const struct net_addr
 	char *copy;
 
 	if (t) {
-		t->at_us = clock_boot_us();
+		move_to_end(all, t)->at_us = clock_boot_us();
 		return;
 	}
 	copy = strdup(name);
@@ -93,36 +93,39 @@ void told_done(struct net *n)
 	n->answers = NULL;
 }
 
-/* Several names can have one address: of those that are allowed at this port, the one that was told last. */
+static bool is_allowed(const struct net *n, const char *name, uint16_t port)
+{
+	bool by_name;
+
+	return policy_reason_allows(policy_name(&n->policy, name, port, &by_name));
+}
+
+/* Several names can have one address: of those that are allowed at this port, the one that was told last. From the newest on, so that
+ * most are never held against the policy. */
 bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, uint16_t port,
 		  char ret[static POLICY_NAME_SIZE])
 {
 	uint64_t now = clock_boot_us();
-	const struct told *best = NULL;
 
 	(void)g;
-	for (size_t i = 0; n->has_policy && n->answers && i < n->answers->n; i++) {
-		const struct told *t = &n->answers->list[i];
-		bool by_name;
-
-		if (!address_equal(&t->address, a) || now - t->at_us > TOLD_US ||
-		    (best && best->at_us >= t->at_us))
-			continue;
-		if (policy_reason_allows(policy_name(&n->policy, t->name, port, &by_name)))
-			best = t;
-	}
 	memset(ret, 0, POLICY_NAME_SIZE);
-	if (best)
-		memcpy(ret, best->name, strlen(best->name));
-	return best != NULL;
+	for (size_t i = n->has_policy && n->answers ? n->answers->n : 0; i > 0; i--) {
+		const struct told *t = &n->answers->list[i - 1];
+
+		if (now - t->at_us > TOLD_US)
+			return false; /* as all before it */
+		if (address_equal(&t->address, a) && is_allowed(n, t->name, port)) {
+			memcpy(ret, t->name, strlen(t->name));
+			return true;
+		}
+	}
+	return false;
 }
 
 /* Was it told this address for this very name, which is allowed at this port? */
 bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name)
 {
 	const struct told *t = n->has_policy && n->answers ? find(n->answers, a, name) : NULL;
-	bool by_name;
 
-	return t && clock_boot_us() - t->at_us <= TOLD_US &&
-	       policy_reason_allows(policy_name(&n->policy, name, port, &by_name));
+	return t && clock_boot_us() - t->at_us <= TOLD_US && is_allowed(n, name, port);
 }

@@ -193,3 +193,23 @@ json_t *run_result_json(const struct run_result *r, const struct run_limits *giv
 	(void)json_object_set_new(o, "isolation", isolation(r));
 	return o;
 }
+
+void run_result_done(struct run_result *r)
+{
+	json_decref(r->network);
+	json_decref(r->learned);
+	json_decref(r->service);
+	r->network = NULL;
+	r->learned = NULL;
+	r->service = NULL;
+	buf_done(&r->out);
+	buf_done(&r->err);
+	for (size_t i = 0; i < r->n_outputs; i++)
+		free(r->outputs[i].path);
+	for (size_t i = 0; i < r->n_refused; i++)
+		free(r->refused[i].path);
+	free(r->outputs);
+	free(r->refused);
+	r->outputs = NULL;
+	r->refused = NULL;
+}

@@ -75,23 +75,3 @@ struct run_limits run_compile_limits(const struct run_limits *given,
 
 	return run_step_limits(&for_compiling, needs);
 }
-
-void run_result_done(struct run_result *r)
-{
-	json_decref(r->network);
-	json_decref(r->learned);
-	json_decref(r->service);
-	r->network = NULL;
-	r->learned = NULL;
-	r->service = NULL;
-	buf_done(&r->out);
-	buf_done(&r->err);
-	for (size_t i = 0; i < r->n_outputs; i++)
-		free(r->outputs[i].path);
-	for (size_t i = 0; i < r->n_refused; i++)
-		free(r->refused[i].path);
-	free(r->outputs);
-	free(r->refused);
-	r->outputs = NULL;
-	r->refused = NULL;
-}

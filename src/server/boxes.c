@@ -74,6 +74,16 @@ static void on_box(void *arg, const struct warden_box *box, int control_fd)
 	t->control_fd = control_fd;
 }
 
+static bool is_boxless(struct sandbox *b)
+{
+	bool boxless;
+
+	pthread_mutex_lock(&b->lock);
+	boxless = b->boxless;
+	pthread_mutex_unlock(&b->lock);
+	return boxless;
+}
+
 static void on_ended(void *arg, const struct warden_ended *ended)
 {
 	struct server *s = arg;
@@ -81,7 +91,7 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 	struct told *t;
 
 	if (b) {
-		if (sandbox_end(b, ended->reason, NULL))
+		if (!is_boxless(b) && sandbox_end(b, ended->reason, NULL))
 			control_ended(b, &ended->usage);
 		sandbox_put(b);
 		return;
@@ -97,12 +107,21 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 static void on_paused(void *arg, const char *id)
 {
 	struct sandbox *b = sandbox_get(arg, id);
+	bool ended;
 
 	if (!b)
 		return;
 	pthread_mutex_lock(&b->lock);
-	b->info.state = STORE_PAUSED;
+	ended = b->info.state == STORE_ENDED; /* somebody killed it meanwhile */
+	if (!ended) {
+		b->info.state = STORE_PAUSED;
+		b->deadline_pause_us = clock_boot_us();
+	}
 	pthread_mutex_unlock(&b->lock);
+	if (ended) {
+		sandbox_put(b);
+		return;
+	}
 	sandbox_hang_up(b, false);
 	if (sandbox_save(b) < 0)
 		server_log(arg, "error", "store", json_pack("{s:s}", "sandbox", id));
@@ -154,17 +173,17 @@ static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 	struct sandbox *b;
 	int r;
 
+	/* The warden's word counts: it may have been paused or resumed while nobody looked. */
+	if (t)
+		info->state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
 	control_limits(s, info, &limits);
 	r = sandbox_add(s, info, &limits, 0, &b);
 	if (r < 0)
 		return r;
 	if (t) {
-		enum store_state state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED :
-									       STORE_RUNNING;
-
-		sandbox_set_box(b, state, take_fd(&t->control_fd), &t->box.isolation);
-		/* The warden's word counts: it may have been paused or resumed while nobody looked. */
-		r = sandbox_save(b);
+		r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
+		if (r == 0)
+			r = sandbox_save(b);
 	}
 	sandbox_put(b);
 	return r;

@@ -2,6 +2,7 @@
 #include "server/connection.h"
 
 #include "base/clock.h"
+#include "server/share.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -13,16 +14,9 @@
 #define LOOK_MS 1000
 #define BUCKETS 256
 
-/* An address that has connections. */
-struct guest {
-	char name[RATE_NAME_SIZE];
-	size_t n;
-	struct guest *next; /* of the same hash */
-};
-
 struct connection {
 	int fd;
-	struct guest *guest;
+	struct share *guest;         /* the address */
 	_Atomic uint64_t clock;      /* state and since when, in one word: they are read together */
 	_Atomic uint64_t body_until; /* in ms; 0: no such deadline */
 	_Atomic uint64_t received;   /* bytes by the end of the last request */
@@ -35,7 +29,7 @@ struct connection {
 struct connections {
 	pthread_mutex_t lock;               /* for what follows */
 	struct connection *bucket[BUCKETS]; /* by descriptor */
-	struct guest *guests[BUCKETS];
+	struct shares guests;
 	size_t n, max, max_of_address;
 	bool refused; /* somebody waits for room */
 	pthread_t thread;
@@ -175,50 +169,6 @@ void connections_stop(struct connections *cs)
 
 /* --- who comes and goes -------------------------------------------------------------------------------- */
 
-static struct guest **guest_bucket(struct connections *cs, const char *name)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 16777619u;
-	return &cs->guests[h % BUCKETS];
-}
-
-/* With the lock held. */
-static int guest_in(struct connections *cs, const char *name, struct guest **ret)
-{
-	struct guest **bucket = guest_bucket(cs, name), *g;
-
-	for (g = *bucket; g && strcmp(g->name, name) != 0; g = g->next)
-		;
-	if (g && g->n >= cs->max_of_address)
-		return -EUSERS;
-	if (!g) {
-		g = calloc(1, sizeof(*g));
-		if (!g)
-			return -ENOMEM;
-		(void)snprintf(g->name, sizeof(g->name), "%s", name);
-		g->next = *bucket;
-		*bucket = g;
-	}
-	g->n++;
-	*ret = g;
-	return 0;
-}
-
-/* With the lock held. */
-static void guest_out(struct connections *cs, struct guest *g)
-{
-	struct guest **at = guest_bucket(cs, g->name);
-
-	if (--g->n > 0)
-		return;
-	while (*at != g)
-		at = &(*at)->next;
-	*at = g->next;
-	free(g);
-}
-
 /* With the lock held. */
 static int insert(struct connections *cs, struct connection *c, const char *name)
 {
@@ -229,7 +179,7 @@ static int insert(struct connections *cs, struct connection *c, const char *name
 		cs->refused = true;
 		return -EAGAIN;
 	}
-	r = guest_in(cs, name, &c->guest);
+	r = share_take(&cs->guests, name, cs->max_of_address, &c->guest);
 	if (r < 0)
 		return r;
 	cs->n++;
@@ -277,7 +227,7 @@ void connection_remove(struct connections *cs, struct connection *c)
 		cs->bucket[(size_t)c->fd % BUCKETS] = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	guest_out(cs, c->guest);
+	share_give(&cs->guests, c->guest);
 	cs->n--;
 	if (cs->refused)
 		(void)eventfd_write(cs->room_fd, 1);

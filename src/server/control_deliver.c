@@ -13,6 +13,9 @@
 #define DELIVERIES_MAX 1024 /* waiting to be sent */
 #define ACTIVE_MAX 16
 #define ACTIVE_PER_HOOK_MAX 4
+/* So that one key's slow receivers leave something to the others: */
+#define ACTIVE_PER_KEY_MAX (ACTIVE_MAX / 2)
+#define DELIVERIES_PER_KEY_MAX (DELIVERIES_MAX / 4)
 #define ATTEMPTS_MAX 4
 #define RETRY_FIRST_MS 10000 /* then twice as long, each time */
 #define POLL_MS 1000
@@ -116,8 +119,11 @@ static bool wants(const struct store_webhook *w, const char *type)
 static void enqueue(const struct store_webhook *w, const json_t *event)
 {
 	struct delivery *d, **last = &post.deliveries;
+	size_t of_key = 0;
 
-	if (post.n_deliveries >= DELIVERIES_MAX) {
+	for (; *last; last = &(*last)->next)
+		of_key += strcmp((*last)->key_id, w->key_id) == 0;
+	if (post.n_deliveries >= DELIVERIES_MAX || of_key >= DELIVERIES_PER_KEY_MAX) {
 		server_log(post.server, "warn", "webhook_dropped",
 			   json_pack("{s:s, s:s}", "webhook", w->id, "reason",
 				     "too many are waiting"));
@@ -126,8 +132,6 @@ static void enqueue(const struct store_webhook *w, const json_t *event)
 	d = delivery_new(w, event);
 	if (!d)
 		return;
-	while (*last)
-		last = &(*last)->next;
 	*last = d;
 	post.n_deliveries++;
 }
@@ -149,13 +153,15 @@ static void fan_out(const struct event_item *e)
 
 static bool may_start(const struct delivery *d, uint64_t now_ms)
 {
-	size_t same = 0;
+	size_t of_hook = 0, of_key = 0;
 
 	if (d->easy || d->due_ms > now_ms || post.n_active >= ACTIVE_MAX)
 		return false;
-	for (const struct delivery *o = post.deliveries; o; o = o->next)
-		same += o->easy && strcmp(o->hook_id, d->hook_id) == 0;
-	return same < ACTIVE_PER_HOOK_MAX;
+	for (const struct delivery *o = post.deliveries; o; o = o->next) {
+		of_hook += o->easy && strcmp(o->hook_id, d->hook_id) == 0;
+		of_key += o->easy && strcmp(o->key_id, d->key_id) == 0;
+	}
+	return of_hook < ACTIVE_PER_HOOK_MAX && of_key < ACTIVE_PER_KEY_MAX;
 }
 
 static void forget(struct delivery *d)

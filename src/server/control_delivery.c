@@ -49,6 +49,7 @@ struct delivery *delivery_new(const struct store_webhook *w, const json_t *event
 	}
 	d->len = strlen(d->body);
 	memcpy(d->hook_id, w->id, sizeof(d->hook_id));
+	memcpy(d->key_id, w->key_id, sizeof(d->key_id));
 	signature_text(w->secret ? w->secret : "", d->body, d->len, d->signature);
 	return d;
 }
@@ -113,6 +114,10 @@ static void confine(CURL *c, struct server *s)
 	(void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
 	(void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, TOTAL_TIMEOUT_MS);
 	(void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* Its thread that looks up a name cannot be stopped: nobody waits for it, it ends by itself. */
+	(void)curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
+#endif
 }
 
 bool delivery_begin(struct delivery *d, struct server *s, CURLM *multi)

@@ -9,6 +9,7 @@
 
 struct delivery {
 	char hook_id[STORE_ID_SIZE];
+	char key_id[STORE_ID_SIZE];
 	char *url;
 	char *body;
 	size_t len;

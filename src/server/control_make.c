@@ -43,14 +43,14 @@ int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c, uint64_t
 		return problem_internal(p, -EPROTO, "make a sandbox");
 	/* NW-01: nobody gets a box whose rules do not hold. */
 	r = network_attach(b, p);
-	if (r < 0) {
+	if (r < 0)
 		fd_close(control_fd);
-		if (kill_box(b) < 0)
-			kill_box_later(b);
-		return r;
-	}
-	sandbox_set_box(b, STORE_RUNNING, control_fd, &reply.box.isolation);
-	return 0;
+	else if (sandbox_set_box(b, control_fd, &reply.box.isolation) < 0)
+		r = problem_set(p, 404, NULL, "sandbox '%s' ended as soon as it was there",
+				b->info.id);
+	if (r < 0 && kill_box(b) < 0)
+		kill_box_later(b);
+	return r;
 }
 
 static char *copy_text(const char *text)

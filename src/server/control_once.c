@@ -95,7 +95,7 @@ static struct timespec deadline(void)
 {
 	struct timespec until;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_MS / 1000;
 	return until;
 }
@@ -115,7 +115,8 @@ static int wait_for(const char *key_id, const char *text, const unsigned char di
 			*ret = json_deep_copy(o->reply);
 			return 1;
 		}
-		if (pthread_cond_timedwait(&memory.done, &memory.lock, &until) == ETIMEDOUT)
+		if (pthread_cond_clockwait(&memory.done, &memory.lock, CLOCK_MONOTONIC, &until) ==
+		    ETIMEDOUT)
 			return -EBUSY;
 	}
 	return 0;

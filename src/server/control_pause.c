@@ -30,51 +30,24 @@ static int ask_pause(struct sandbox *b, struct problem *p)
 	return 0;
 }
 
-/* Its files become a layer, on record before the box goes. */
-static int make_cold(struct sandbox *b, struct problem *p)
+/* On record, or as if nobody had asked. */
+static int record_cold(struct sandbox *b, const char layer[static WARDEN_ID_SIZE])
 {
-	struct sandbox_config c;
-	char layer[WARDEN_ID_SIZE];
-	int r = change_snapshot(b, layer, p);
+	struct sandbox_config old, c;
+	int r;
 
-	if (r < 0)
-		return r;
-	sandbox_config_of(b, &c);
-	memcpy(c.layer[c.n_layers++], layer, sizeof(layer));
+	sandbox_config_of(b, &old);
+	c = old;
+	memcpy(c.layer[c.n_layers++], layer, WARDEN_ID_SIZE);
 	c.pending[0] = '\0';
 	c.cold = true;
 	r = sandbox_config_replace(b, &c);
-	if (r == 0)
-		r = sandbox_save(b);
 	if (r < 0)
-		return problem_internal(p, r, "save that the sandbox is paused");
-	sandbox_hang_up(b, true);
-	if (kill_box(b) < 0)
-		kill_box_later(b);
-	return 0;
-}
-
-int change_pause(struct sandbox *b, bool memory, struct problem *p)
-{
-	int r;
-
-	if (sandbox_state(b) == STORE_PAUSED)
-		return problem_set(p, 409, "already_paused", "sandbox '%s' is already paused",
-				   b->info.id);
-	set_state(b, STORE_PAUSED);
-	sandbox_hang_up(b, false);
-	r = memory ? ask_pause(b, p) : make_cold(b, p);
-	if (r < 0) {
-		set_state(b, STORE_RUNNING);
 		return r;
-	}
 	r = sandbox_save(b);
-	if (r < 0)
-		return problem_internal(p, r, "save that the sandbox is paused");
-	sandbox_log(b, "info",
-		    memory ? "paused" : "paused; its files were kept, its memory was not");
-	event_add_execution(b, "paused", NULL);
-	return 0;
+	if (r < 0 && sandbox_config_replace(b, &old) < 0)
+		return -ENOMEM;
+	return r;
 }
 
 static int resume_warm(struct sandbox *b, uint64_t timeout_ms, struct problem *p)
@@ -93,9 +66,111 @@ static int resume_warm(struct sandbox *b, uint64_t timeout_ms, struct problem *p
 	return 0;
 }
 
+/* Its files become a layer, on record before the box goes. */
+static int make_cold(struct sandbox *b, struct problem *p)
+{
+	char layer[WARDEN_ID_SIZE];
+	int r = change_snapshot(b, layer, p);
+
+	if (r < 0)
+		return r;
+	if (sandbox_set_boxless(b, true) < 0)
+		return problem_set(p, 404, NULL, "sandbox '%s' was not found", b->info.id);
+	r = record_cold(b, layer);
+	if (r < 0) {
+		(void)!sandbox_set_boxless(b, false);
+		return problem_internal(p, r, "save that the sandbox is paused");
+	}
+	sandbox_hang_up(b, true);
+	if (kill_box(b) < 0)
+		kill_box_later(b);
+	return 0;
+}
+
+static uint64_t time_left_ms(struct sandbox *b)
+{
+	int64_t left;
+
+	pthread_mutex_lock(&b->lock);
+	left = b->info.end_ms - clock_wall_ms();
+	pthread_mutex_unlock(&b->lock);
+	return MIN((uint64_t)MAX(left, INT64_C(0)), b->server->config.limits_timeout);
+}
+
+static int pause_warm(struct sandbox *b, struct problem *p)
+{
+	int r = ask_pause(b, p);
+
+	if (r < 0)
+		set_state(b, STORE_RUNNING);
+	return r;
+}
+
+/* A box that stands still has no deadline: it cannot end while its files are kept. */
+static int pause_cold(struct sandbox *b, struct problem *p)
+{
+	struct problem thaw = { 0 };
+	int r = pause_warm(b, p);
+
+	if (r < 0)
+		return r;
+	r = make_cold(b, p);
+	if (r < 0 && resume_warm(b, time_left_ms(b), &thaw) == 0)
+		set_state(b, STORE_RUNNING);
+	else if (r < 0)
+		sandbox_log(b, "error", "it stays paused: %s", thaw.message);
+	return r;
+}
+
+int change_pause(struct sandbox *b, bool memory, struct problem *p)
+{
+	int r;
+
+	if (sandbox_state(b) == STORE_PAUSED)
+		return problem_set(p, 409, "already_paused", "sandbox '%s' is already paused",
+				   b->info.id);
+	set_state(b, STORE_PAUSED);
+	sandbox_hang_up(b, false);
+	r = memory ? pause_warm(b, p) : pause_cold(b, p);
+	if (r < 0)
+		return r;
+	r = sandbox_save(b);
+	if (r < 0)
+		return problem_internal(p, r, "save that the sandbox is paused");
+	sandbox_log(b, "info",
+		    memory ? "paused" : "paused; its files were kept, its memory was not");
+	event_add_execution(b, "paused", NULL);
+	return 0;
+}
+
+/* The end of the box is the sandbox's own, from the moment there can be one. */
+static int resume_cold(struct sandbox *b, const struct sandbox_config *c, uint64_t timeout_ms,
+		       struct problem *p)
+{
+	int r;
+
+	(void)!sandbox_set_boxless(b, false);
+	r = sandbox_make_box(b, c, timeout_ms, p);
+	if (r < 0)
+		(void)!sandbox_set_boxless(b, true);
+	return r;
+}
+
+/* Unless its new time is over already: then it has ended, or it was paused once more. */
+static void set_running(struct sandbox *b, uint64_t asked_us, uint64_t timeout_ms)
+{
+	pthread_mutex_lock(&b->lock);
+	if (b->info.state != STORE_ENDED && b->deadline_pause_us < asked_us + timeout_ms * 1000) {
+		b->info.state = STORE_RUNNING;
+		b->info.end_ms = clock_wall_ms() + (int64_t)timeout_ms;
+	}
+	pthread_mutex_unlock(&b->lock);
+}
+
 int change_resume(struct sandbox *b, uint64_t timeout_ms, bool memory, struct problem *p)
 {
 	struct sandbox_config c;
+	uint64_t asked_us;
 	int r = 0;
 
 	sandbox_config_of(b, &c);
@@ -104,18 +179,14 @@ int change_resume(struct sandbox *b, uint64_t timeout_ms, bool memory, struct pr
 	if (r < 0)
 		return r;
 	sandbox_config_of(b, &c);
-	r = c.cold ? sandbox_make_box(b, &c, timeout_ms, p) : resume_warm(b, timeout_ms, p);
+	asked_us = clock_boot_us();
+	r = c.cold ? resume_cold(b, &c, timeout_ms, p) : resume_warm(b, timeout_ms, p);
 	if (r < 0)
 		return r;
 	c.cold = false;
 	uuid_new(c.execution);
 	r = sandbox_config_replace(b, &c);
-	pthread_mutex_lock(&b->lock);
-	if (b->info.state != STORE_ENDED) {
-		b->info.state = STORE_RUNNING;
-		b->info.end_ms = clock_wall_ms() + (int64_t)timeout_ms;
-	}
-	pthread_mutex_unlock(&b->lock);
+	set_running(b, asked_us, timeout_ms);
 	if (r == 0)
 		r = sandbox_save(b);
 	if (r < 0)

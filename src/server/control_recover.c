@@ -37,6 +37,7 @@ static void take_up(struct sandbox *b)
 	sandbox_config_of(b, &c);
 	pthread_mutex_lock(&b->lock);
 	has_box = b->control_fd >= 0;
+	b->boxless = c.cold;
 	if (c.cold)
 		b->info.state = STORE_PAUSED;
 	pthread_mutex_unlock(&b->lock);

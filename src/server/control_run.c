@@ -164,6 +164,55 @@ static int run_live(struct request *r, struct oneshot **o)
 	return reply_stream(r, 200, "application/x-ndjson", UINT64_MAX, &stream, l);
 }
 
+/* --- in one piece ---------------------------------------------------------------------------------------- */
+
+#define SMALL (UINT64_C(1) << 20) /* a result that is not worth counting once it is text */
+
+/* The text of a large result, which counts until the client has it. */
+struct piece {
+	char *text;
+	size_t len, at;
+	size_t held;
+};
+
+static ssize_t piece_read(void *arg, char *data, size_t max)
+{
+	struct piece *p = arg;
+	size_t n = MIN(max, p->len - p->at);
+
+	memcpy(data, p->text + p->at, n);
+	p->at += n;
+	return (ssize_t)n;
+}
+
+static void piece_close(void *arg)
+{
+	struct piece *p = arg;
+
+	oneshot_release(p->held);
+	free(p->text);
+	free(p);
+}
+
+static int reply_piece(struct request *r, struct oneshot *o)
+{
+	static const struct stream stream = { .read = piece_read, .close = piece_close };
+	json_t *result = oneshot_json(o);
+	struct piece *p = result ? calloc(1, sizeof(*p)) : NULL;
+
+	if (p)
+		p->text = json_dumps(result, JSON_COMPACT);
+	json_decref(result);
+	if (!p || !p->text) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->len = strlen(p->text);
+	p->held = o->held;
+	o->held = 0;
+	return reply_stream(r, 200, "application/json", p->len, &stream, p);
+}
+
 /* --- the handlers -------------------------------------------------------------------------------------------- */
 
 int control_run(struct request *r)
@@ -182,16 +231,28 @@ int control_run(struct request *r)
 		e = oneshot_read(r->body, languages, n_languages, &allowed, o, &fail);
 	if (e < 0)
 		return e == -ENOMEM ? reply_failure(r, &fail) : reply_error(r, 400, "%s", fail.msg);
+	e = request_take_create(r);
+	if (e < 0 || r->replied)
+		return e;
+	e = oneshot_begin(o, r->key.id, r->server->config.limits_sandboxes_per_key);
+	if (e == -EUSERS)
+		return reply_error(r, 429,
+				   "there are as many runs of this key as there may be (%llu)",
+				   (unsigned long long)r->server->config.limits_sandboxes_per_key);
+	if (e < 0)
+		return e;
 	if (accept && strstr(accept, "application/x-ndjson"))
 		return run_live(r, &o);
+	o->client_fd = r->socket;
 	e = oneshot_run(o, &fail);
-	if (e == -EUSERS || e == -ENOSPC || e == -EAGAIN)
+	/* Once there is a box, what went wrong is the run's, and its result says so. */
+	if (!o->result.isolated && (e == -EUSERS || e == -ENOSPC || e == -EAGAIN))
 		return reply_error(r, 503, "no room for another box: try again in a moment");
 	if (e == -EBADMSG)
 		return reply_error(r, 400, "%s", fail.msg);
 	if (e < 0 && !o->result.isolated)
 		return reply_failure(r, &fail);
-	return reply_json(r, 200, oneshot_json(o));
+	return o->held > SMALL ? reply_piece(r, o) : reply_json(r, 200, oneshot_json(o));
 }
 
 static json_t *words(char *const *list)

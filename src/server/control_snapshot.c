@@ -75,11 +75,13 @@ static int save_snapshot(struct sandbox *b, const char *name,
 }
 
 /* A name means one snapshot: the ones that had it before go. Sandboxes that stand on them keep
- * their layers. */
-static void replace_older(struct sandbox *b, const char *name, const char *newest)
+ * their layers. The list has the newest first: what comes before this one was made since, and whoever
+ * made it removes this one. */
+static void replace_older(struct sandbox *b, const char *name, const char *this)
 {
 	struct store_snapshot *list = NULL;
 	struct sandbox_config c;
+	bool older = false;
 	size_t n = 0;
 
 	if (store_snapshot_list(b->server->store, b->info.key_id, NULL, name, NULL, SIZE_MAX, &list,
@@ -87,9 +89,10 @@ static void replace_older(struct sandbox *b, const char *name, const char *newes
 		return;
 	for (size_t i = 0; i < n; i++) {
 		sandbox_config_read(list[i].config, &c);
-		if (strcmp(list[i].id, newest) != 0 &&
+		if (older &&
 		    store_snapshot_remove(b->server->store, b->info.key_id, list[i].id) == 0)
 			layers_release(b->server, &c);
+		older |= strcmp(list[i].id, this) == 0;
 		store_snapshot_done(&list[i]);
 	}
 	free(list);

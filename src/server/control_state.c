@@ -132,7 +132,8 @@ int change_kill(struct sandbox *b, const char *detail, struct problem *p)
 	sandbox_config_of(b, &c);
 	if (!sandbox_end(b, WARDEN_ENDED_KILLED, detail))
 		return problem_set(p, 404, NULL, "sandbox '%s' was not found", b->info.id);
-	r = c.cold ? 0 : kill_box(b);
+	/* Also of one that was paused without memory: it may be there yet. */
+	r = kill_box(b);
 	event_add_execution(b, "killed", json_pack("{s:s}", "kill_reason", "request"));
 	layers_release(b->server, &c);
 	worker_prune();

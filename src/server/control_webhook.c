@@ -25,11 +25,23 @@ static int url_part(CURLU *u, CURLUPart part, char *ret, size_t size)
 	return r;
 }
 
+/* Absent is what libcurl says is absent: anything else, also a failure, counts as there. */
+static bool has_credentials(CURLU *u)
+{
+	char *user = NULL, *password = NULL;
+	bool absent = curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_NO_USER &&
+		      curl_url_get(u, CURLUPART_PASSWORD, &password, 0) == CURLUE_NO_PASSWORD;
+
+	curl_free(user);
+	curl_free(password);
+	return !absent;
+}
+
 /* Where it leads is checked again whenever it is called; this is for telling people early. */
 static int url_check(const struct server *s, const char *text, struct problem *p)
 {
 	CURLU *u = curl_url();
-	char scheme[16] = "", host[256] = "", user[8];
+	char scheme[16] = "", host[256] = "";
 	size_t n;
 	int r = 0;
 
@@ -42,7 +54,7 @@ static int url_check(const struct server *s, const char *text, struct problem *p
 		r = problem_set(p, 400, NULL, "url: not a URL");
 	else if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
 		r = problem_set(p, 400, NULL, "url: must begin with http:// or https://");
-	else if (url_part(u, CURLUPART_USER, user, sizeof(user)) == 0)
+	else if (has_credentials(u))
 		r = problem_set(p, 400, NULL, "url: must not have a user or a password in it");
 	curl_url_cleanup(u);
 	if (r < 0)

@@ -107,13 +107,13 @@ static struct job *wait_for_job(void)
 	struct timespec until;
 	struct job *j;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += TICK_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&worker.lock);
 	if (!worker.first && !worker.stop)
-		(void)pthread_cond_timedwait(&worker.wake, &worker.lock, &until);
+		(void)pthread_cond_clockwait(&worker.wake, &worker.lock, CLOCK_MONOTONIC, &until);
 	j = take_locked();
 	pthread_mutex_unlock(&worker.lock);
 	return j;

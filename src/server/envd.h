@@ -41,6 +41,8 @@ _must_check_ int talk_text(struct talk *t, enum wire_type type, const char *text
 _must_check_ int talk_string(struct talk *t, enum wire_type type, const char *text, size_t len);
 _must_check_ int talk_env(struct talk *t, const char *name, const char *value);
 _must_check_ int talk_recv(struct talk *t);
+/* However long sending took: the time for the answer begins now. */
+void talk_wait_anew(struct talk *t);
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
 _must_check_ int talk_recv_now(struct talk *t);

@@ -139,6 +139,7 @@ static int finish_input(struct input *in)
 	if (!in->pid)
 		return rpc_fail(&in->error, RPC_INVALID_ARGUMENT, "start: is missing");
 	n = talk_send(in->talk, WIRE_IN_END, NULL, 0);
+	talk_wait_anew(in->talk);
 	if (n == 0)
 		n = talk_await_done(in->talk, &failed);
 	return n > 0 ? envd_process_failed(&failed, in->pid, &in->error) : n;

@@ -124,8 +124,10 @@ int envd_select(struct request *r, const json_t *message, uint32_t *ret_pid, str
 static int finish(struct talk *t, uint32_t pid, struct rpc_error *e)
 {
 	struct wire_failed failed;
-	int r = talk_await_done(t, &failed);
+	int r;
 
+	talk_wait_anew(t);
+	r = talk_await_done(t, &failed);
 	return r > 0 ? envd_process_failed(&failed, pid, e) : r;
 }
 

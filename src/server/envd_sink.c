@@ -200,7 +200,8 @@ void sink_undo(struct upload *u)
 	if (t && t->op.sock >= 0) {
 		(void)shutdown(t->op.sock, SHUT_WR);
 		t->until_us = clock_boot_us() + UNDO_US;
-		while (talk_recv(t) > 0)
+		/* An agent that always has something to say would never be timed out otherwise. */
+		while (clock_boot_us() < t->until_us && talk_recv(t) > 0)
 			;
 	}
 	sink_drop(u);

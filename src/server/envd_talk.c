@@ -12,17 +12,23 @@ struct talk *talk_new(struct request *r)
 {
 	struct talk *t =
 		malloc(sizeof(*t)); /* not calloc(): the frame is large and gets written anyway */
-	uint64_t ms = 0;
 
 	if (!t)
 		return NULL;
 	t->request = r;
 	t->op = (struct op)OP_INIT;
-	if (rpc_timeout_parse(request_header(r, "Connect-Timeout-Ms"), &ms) < 0 || ms == 0 ||
-	    ms > ENVD_WAIT_MS)
+	talk_wait_anew(t);
+	return t;
+}
+
+void talk_wait_anew(struct talk *t)
+{
+	uint64_t ms = 0;
+
+	if (rpc_timeout_parse(request_header(t->request, "Connect-Timeout-Ms"), &ms) < 0 ||
+	    ms == 0 || ms > ENVD_WAIT_MS)
 		ms = ENVD_WAIT_MS;
 	t->until_us = clock_boot_us() + ms * 1000;
-	return t;
 }
 
 void talk_free(struct talk *t)

@@ -120,8 +120,10 @@ int exchange_begin(struct exchange *x, const char *method, const char *version)
 		r = address_find(x);
 	if (r == 0 && !x->r.replied)
 		r = access_check(x);
-	if (r < 0 || x->r.replied)
+	if (r < 0 || x->r.replied) {
+		connection_set_body_deadline(x->peer, true);
 		return r;
+	}
 	x->admitted = true;
 	route = x->r.route;
 	if (route->body == HTTP_BODY_JSON && x->has_body)

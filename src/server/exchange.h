@@ -57,6 +57,7 @@ struct exchange {
 	struct MHD_Response *reply; /* made, not yet given to the library */
 	const char *text;           /* of that reply, which keeps it; NULL: a stream */
 	size_t text_len;
+	int cut; /* why the stream ended in the middle, as a negative errno; 0: it did not */
 	unsigned status;
 	struct reply_field fields[HTTP_REPLY_HEADERS_MAX];
 	size_t n_fields;

@@ -140,6 +140,8 @@ static void log_request(const struct exchange *x, enum MHD_RequestTerminationCod
 		(void)json_object_set_new(line, "sandbox", json_string(r->sandbox->info.id));
 	if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->sent)
 		(void)json_object_set_new(line, "broken_off", json_true());
+	if (x->cut)
+		(void)json_object_set_new(line, "cut", json_string(strerror(-x->cut)));
 	server_log(r->server, "info", "request", line);
 }
 

@@ -68,13 +68,15 @@ bool interp_mentions(const char *code, size_t len, const char *names);
 
 #define INTERP_EVENT_SMALL ((size_t)256 << 10)
 
-/* An event that comes in pieces (interp_assembly.c). Reset it before its first use. */
+/* An event that comes in pieces (interp_assembly.c). */
 struct interp_assembly {
 	struct buf text;
 	bool too_large; /* its pieces are dropped */
-	size_t charged; /* of what all may take */
+	size_t charged; /* of what all may take, */
+	size_t *of_key; /* and of what its key may: atomic */
 };
 
+void interp_assembly_init(struct interp_assembly *a, size_t *of_key);
 _must_check_ int interp_assembly_add(struct interp_assembly *a, const void *data, size_t len);
 void interp_assembly_reset(struct interp_assembly *a);
 /* What was made of it is gone, too: others may have its room. */

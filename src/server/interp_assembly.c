@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AG-05: an event comes in pieces, and it may be large. What all of them together may take is bounded: beyond that a
- * large one is refused as too large. Small ones are not counted and always pass.
+ * AG-05: an event comes in pieces, and it may be large. What all of them together may take is bounded, and so is a
+ * key's share of it, whose client perhaps does not read: beyond that a large one is refused as too large. Small ones
+ * are not counted and always pass.
  */
 #include "server/interp.h"
 
+#include "server/budget.h"
+
 #define ALL_MAX ((size_t)512 << 20)
+#define KEY_MAX (ALL_MAX / 2) /* more than the largest event takes */
 
 static size_t all; /* atomic */
 
@@ -17,8 +21,10 @@ static bool charge(struct interp_assembly *a, size_t size)
 	if (want <= a->charged)
 		return true;
 	more = want - a->charged;
-	if (__atomic_add_fetch(&all, more, __ATOMIC_RELAXED) > ALL_MAX) {
-		(void)__atomic_sub_fetch(&all, more, __ATOMIC_RELAXED);
+	if (!budget_take(a->of_key, more, KEY_MAX))
+		return false;
+	if (!budget_take(&all, more, ALL_MAX)) {
+		budget_give_back(a->of_key, more);
 		return false;
 	}
 	a->charged += more;
@@ -29,6 +35,11 @@ static void empty(struct interp_assembly *a)
 {
 	buf_done(&a->text);
 	a->text = (struct buf)BUF_INIT(INTERP_EVENT_MAX);
+}
+
+void interp_assembly_init(struct interp_assembly *a, size_t *of_key)
+{
+	*a = (struct interp_assembly){ .text = BUF_INIT(INTERP_EVENT_MAX), .of_key = of_key };
 }
 
 int interp_assembly_add(struct interp_assembly *a, const void *data, size_t len)
@@ -51,6 +62,7 @@ void interp_assembly_reset(struct interp_assembly *a)
 
 void interp_assembly_release(struct interp_assembly *a)
 {
-	(void)__atomic_sub_fetch(&all, a->charged, __ATOMIC_RELAXED);
+	budget_give_back(&all, a->charged);
+	budget_give_back(a->of_key, a->charged);
 	a->charged = 0;
 }

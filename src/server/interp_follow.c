@@ -345,7 +345,7 @@ int interp_follow(struct interp_cell *c, bool has_frame)
 	}
 	f->cell = *c;
 	f->has_frame = has_frame;
-	interp_assembly_reset(&f->event);
+	interp_assembly_init(&f->event, c->request->sandbox->key_results);
 	f->early.max = INTERP_LINE_MAX;
 	return interp_stream_reply(c->request, &source, f, f->cell.talk->op.sock);
 }

@@ -20,6 +20,7 @@
 #define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
 
 struct outlet;
+struct share;
 
 struct oneshot_file {
 	char *path; /* relative to the home, or absolute */
@@ -51,7 +52,10 @@ struct oneshot {
 	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
 	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
 	void *emit_arg;
-	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
+	bool cancelled;      /* atomic: somebody else says that nobody wants it any more */
+	int client_fd;       /* who hangs up here wants it no more; -EBADF: that is said as above */
+	struct share *share; /* of the runs of its key */
+	size_t held;         /* bytes of its result: oneshot_hold() */
 
 	struct server *server;
 	char key_id[STORE_ID_SIZE];
@@ -67,7 +71,7 @@ struct oneshot {
 
 #define ONESHOT_INIT                                                                               \
 	{                                                                                          \
-		.control_fd = -EBADF                                                               \
+		.client_fd = -EBADF, .control_fd = -EBADF                                          \
 	}
 
 /* What clients may ask for at most. */
@@ -89,11 +93,23 @@ _must_check_ int oneshot_read(const json_t *body, const struct language *languag
 			      struct oneshot *ret, struct fail *fail);
 void oneshot_done(struct oneshot *o);
 
+/* Before it is run: -EUSERS when the key has max runs already. oneshot_done() undoes it. */
+_must_check_ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max);
+
 /* Makes the box, runs everything, ends the box. The result is complete whatever it returns; negative: the
  * service could not do it, *fail says why. */
 _must_check_ int oneshot_run(struct oneshot *o, struct fail *fail);
 
+/* Who takes o->held over gives it back with this. */
+void oneshot_release(size_t held);
+
 /* --- between oneshot_*.c ------------------------------------------------------------------------- */
+
+/* So many bytes more of a result that is kept; -EDQUOT: all results together are as large as they may be. */
+_must_check_ int oneshot_hold(struct oneshot *o, size_t bytes);
+void oneshot_end(struct oneshot *o);
+#define ONESHOT_FULL                                                                               \
+	"the service holds as many results as it may: try again in a moment, or take the output as it comes"
 
 /* A socket for an operation in the box. */
 _must_check_ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len);

@@ -3,6 +3,7 @@
 #include "server/oneshot.h"
 
 #include "base/clock.h"
+#include "server/server.h"
 #include "sys/sock.h"
 
 #include <sodium.h>
@@ -13,7 +14,6 @@
 #define CREATE_MS 30000
 #define KILL_MS 10000
 #define USAGE_MS 5000
-#define SLACK_MS 60000 /* for files in and out, on top of the steps' own time */
 #define SEND_SECONDS 10
 #define ANSWER_SECONDS 60 /* for moving one file */
 
@@ -74,7 +74,9 @@ static int make_box(struct oneshot *o, struct fail *fail)
 	make_id(f.as_CREATE.id);
 	f.as_CREATE.limits = whole_box(o);
 	f.as_CREATE.timeout_ms =
-		(o->compile.limits.timeout_us + o->run.limits.timeout_us) / 1000 + SLACK_MS;
+		MIN((o->compile.limits.timeout_us + o->run.limits.timeout_us) / 1000,
+		    o->server->config.limits_timeout) +
+		WARDEN_SLACK_MS;
 	memcpy(o->id, f.as_CREATE.id, sizeof(o->id));
 	r = ask(o, WARDEN_CREATE, &f, CREATE_MS, &reply, &o->control_fd, fail);
 	if (r < 0)
@@ -307,7 +309,9 @@ static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output
 			continue;
 		if (f->head.type != WIRE_DATA)
 			return -EPROTO;
-		r = buf_add(&data, f->data, wire_len(f));
+		r = oneshot_hold(o, wire_len(f));
+		if (r == 0)
+			r = buf_add(&data, f->data, wire_len(f));
 		if (r < 0)
 			return r == -ENOBUFS ? -EFBIG : r;
 	}
@@ -343,6 +347,8 @@ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
 				"the outputs are larger than %llu MiB, or more than %d",
 				(unsigned long long)ONESHOT_OUTPUT_BYTES_MAX >> 20,
 				ONESHOT_OUTPUT_FILES_MAX);
+	if (r == -EDQUOT)
+		return fail_set(fail, EDQUOT, "outputs", ONESHOT_FULL);
 	return r < 0 ? fail_set(fail, -r, "outputs", "cannot fetch the outputs: %s", strerror(-r)) :
 		       0;
 }

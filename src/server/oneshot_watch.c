@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "server/sandbox.h"
+#include "server/server.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -134,6 +135,9 @@ static void on_output(struct watch *w, bool is_err, const void *data, size_t len
 	if (o->emit) {
 		if (n && o->emit(o->emit_arg, is_err, data, n) < 0)
 			end_with(w, RUN_SIGNAL, "nobody reads the output any more");
+	} else if (oneshot_hold(o, n) < 0) {
+		end_with(w, RUN_SETUP_ERROR, ONESHOT_FULL);
+		return;
 	} else if (buf_add(is_err ? &r->err : &r->out, data, n) < 0) {
 		end_with(w, RUN_SETUP_ERROR, "no memory for the output");
 	}
@@ -268,16 +272,22 @@ static int watch(struct watch *w)
 		bool feed = w->input_open && w->phase == PHASE_RUNNING;
 		uint64_t now = clock_boot_us();
 		uint64_t until = MIN(w->next_tick_us, w->started_us + w->step->limits.timeout_us);
-		struct pollfd p = { .fd = w->sock,
-				    .events = (short)(POLLIN | (feed ? POLLOUT : 0)) };
+		struct pollfd p[] = {
+			{ .fd = w->sock, .events = (short)(POLLIN | (feed ? POLLOUT : 0)) },
+			{ .fd = w->oneshot->client_fd, .events = POLLRDHUP },
+			{ .fd = w->oneshot->server->stop_fd, .events = POLLIN },
+		};
 
-		if (poll(&p, 1, until <= now ? 0 : (int)((until - now + 999) / 1000)) < 0 &&
+		if (poll(p, ARRAY_SIZE(p), until <= now ? 0 : (int)((until - now + 999) / 1000)) <
+			    0 &&
 		    errno != EINTR)
 			return -errno;
-		if (p.revents & (POLLIN | POLLHUP | POLLERR))
+		if (p[0].revents & (POLLIN | POLLHUP | POLLERR))
 			read_frames(w);
-		if (!w->over && (p.revents & POLLOUT))
+		if (!w->over && (p[0].revents & POLLOUT))
 			feed_input(w);
+		if (p[1].revents || p[2].revents)
+			end_with(w, RUN_SIGNAL, "interrupted");
 		if (!w->over)
 			on_clock(w);
 	}

@@ -175,11 +175,9 @@ int outlet_apply(struct outlet *o, struct network *n)
 	if (r < 0) {
 		o->held = before;
 		outlet_clear_stale(o);
-		/* Egress refused it, so that the old ones hold; or nobody knows what it did. */
-		if (r == -ETIMEDOUT) {
-			outlet_set_stale(o);
-			wake(o->all);
-		}
+		/* Whatever egress did of it, the old ones hold from now on: it is told them again. */
+		outlet_set_stale(o);
+		wake(o->all);
 	}
 	held_unref(r < 0 ? wanted : before);
 	pthread_mutex_unlock(&o->all->lock);

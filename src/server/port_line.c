@@ -256,7 +256,8 @@ void line_release(struct line *l, bool keep)
 	l->visitor = NULL;
 	if (l->dialing)
 		return; /* it comes back, and finds nobody */
-	if (!keep) {
+	/* That nobody writes there any more was told with the answer's last bytes, and is not told again. */
+	if (!keep || l->hung_up) {
 		line_drop(l);
 		return;
 	}

@@ -27,16 +27,15 @@ struct visitor *visitors_first(struct express_thread *t)
 	return v;
 }
 
+/* With the lock held. */
 static void list_in(struct visitor *v)
 {
 	struct express_thread *t = v->thread;
 
-	pthread_mutex_lock(&t->lock);
 	v->next = t->visitors;
 	if (v->next)
 		v->next->prev = v;
 	t->visitors = v;
-	pthread_mutex_unlock(&t->lock);
 }
 
 static void list_out(struct visitor *v)
@@ -68,13 +67,15 @@ int visitor_new(struct express_thread *t, struct connection *c, const struct soc
 	v->out.max = OUT_MAX;
 	port_client_text((const struct sockaddr *)peer, v->client);
 	(void)setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	list_in(v);
-	/* From here on it is the thread's, which may have closed it by the time this returns. */
+	/* From here on it is the thread's: it may know of it before it is in the list, but takes it out only under the lock.
+	 * Nobody else may take one out, so what cannot be watched is never in. */
+	pthread_mutex_lock(&t->lock);
 	r = express_watch(t, v->fd, v);
-	if (r < 0) {
-		list_out(v);
+	if (r == 0)
+		list_in(v);
+	pthread_mutex_unlock(&t->lock);
+	if (r < 0)
 		free(v);
-	}
 	return r;
 }
 

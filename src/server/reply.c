@@ -177,6 +177,7 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *data, size_t max)
 	if (n == 0 && st->left == UINT64_MAX)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n <= 0 || (size_t)n > max || (uint64_t)n > st->left) {
+		exchange_of(st->request)->cut = n < 0 ? (int)n : -EPROTO;
 		connection_reset(st->request->socket);
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	}

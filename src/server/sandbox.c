@@ -73,22 +73,25 @@ void sandbox_putp(struct sandbox **b)
 	*b = NULL;
 }
 
-void sandbox_set_box(struct sandbox *b, enum store_state state, int control_fd,
-		     const struct isolation *isolation)
+int sandbox_set_box(struct sandbox *b, int control_fd, const struct isolation *isolation)
 {
 	struct timeval tv = { .tv_sec = CONTROL_SEND_TIMEOUT_S };
-	int old;
+	int old = control_fd;
+	bool ended;
 
 	/* AG-09: an agent that does not read must not keep a thread for ever. */
 	(void)setsockopt(control_fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	pthread_mutex_lock(&b->lock);
-	old = b->control_fd;
-	b->control_fd = control_fd;
-	b->isolation = *isolation;
-	b->info.state = state;
+	ended = b->info.state == STORE_ENDED;
+	if (!ended) {
+		old = b->control_fd;
+		b->control_fd = control_fd;
+		b->isolation = *isolation;
+	}
 	pthread_mutex_unlock(&b->lock);
 	fd_close(old);
 	table_note_isolation(b->server->table, isolation);
+	return ended ? -ENOENT : 0;
 }
 
 /* With the lock held. Returns what must be closed without it. */
@@ -107,6 +110,18 @@ void sandbox_hang_up(struct sandbox *b, bool box)
 	fd = hang_up_locked(b, box);
 	pthread_mutex_unlock(&b->lock);
 	fd_close(fd);
+}
+
+int sandbox_set_boxless(struct sandbox *b, bool boxless)
+{
+	bool ended;
+
+	pthread_mutex_lock(&b->lock);
+	ended = b->info.state == STORE_ENDED;
+	if (!ended)
+		b->boxless = boxless;
+	pthread_mutex_unlock(&b->lock);
+	return ended ? -ENOENT : 0;
 }
 
 /* Saves are done one after the other, so that the last state is the one that is kept. */

@@ -31,12 +31,15 @@ struct op {
 struct sandbox {
 	unsigned refs;        /* atomic */
 	unsigned port_visits; /* requests to ports of its own programs that are under way; atomic */
+	size_t *key_results;  /* what large results of its key take; atomic; the table's */
 	struct server *server;
 	pthread_mutex_t save_lock; /* one save at a time; taken before the next one */
 	pthread_mutex_t lock;      /* for everything below; never held while waiting for anybody */
 	struct store_sandbox info; /* id, key_id, tokens, env, template and metadata never change */
 	int control_fd; /* -EBADF while there is no box: paused without memory, or ended */
-	struct op *ops; /* open ones: hung up when it is paused or ends */
+	bool boxless; /* its files are all there is of it: the end of its last box is not its own */
+	uint64_t deadline_pause_us; /* when it was last paused because its time was over */
+	struct op *ops;             /* open ones: hung up when it is paused or ends */
 	struct isolation isolation;
 	struct warden_limits limits;
 	struct outlet *outlet; /* its way out; NULL: it never had one. Stays once it is there */
@@ -66,11 +69,13 @@ _must_check_ int sandbox_add(struct server *s, struct store_sandbox *info,
 			     struct sandbox **ret);
 /* Takes it out of the table (once; later calls do nothing): nobody finds it any more. References stay good. */
 void sandbox_remove(struct sandbox *b);
-/* It has a box, whose control socket is given away: the state becomes running, or paused. */
-void sandbox_set_box(struct sandbox *b, enum store_state state, int control_fd,
-		     const struct isolation *isolation);
+/* It has a box, whose control socket is given away, also when it fails. -ENOENT: it has ended meanwhile. */
+_must_check_ int sandbox_set_box(struct sandbox *b, int control_fd,
+				 const struct isolation *isolation);
 /* Hangs up all its operations: it is about to be paused. With `box`, the control socket is closed too. */
 void sandbox_hang_up(struct sandbox *b, bool box);
+/* Whether its files are all there is of it, and no box's end its own. -ENOENT when it has ended. */
+_must_check_ int sandbox_set_boxless(struct sandbox *b, bool boxless);
 /* Saves info as it is now. Call with the lock free. */
 _must_check_ int sandbox_save(struct sandbox *b);
 /* It is over: out of the table, hung up, saved as ended with this reason. False when somebody else was first. */

@@ -14,6 +14,7 @@ struct key_list {
 	char key_id[STORE_ID_SIZE];
 	struct sandbox *first;
 	size_t n;
+	size_t results; /* interp_assembly.c; atomic */
 	struct key_list *next;
 };
 
@@ -109,6 +110,7 @@ static int insert(struct table *t, struct sandbox *b, size_t max_of_key)
 		return -ENOMEM;
 	if (max_of_key && (t->n >= t->max || k->n >= max_of_key))
 		return -EUSERS;
+	b->key_results = &k->results;
 	b->next = t->by_id[i];
 	t->by_id[i] = b;
 	b->key_next = k->first;

@@ -33,18 +33,14 @@ static int take_text(const json_t *o, const char *name, char *ret, size_t size)
 
 int discovery_read(struct discovery *ret)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct discovery found = { 0 };
 	char path[PATH_MAX];
 	json_t *o = NULL;
-	int r = -ENOENT;
+	int place, r = -ENOENT;
 
-	if (runtime && *runtime) {
-		(void)snprintf(path, sizeof(path), "%s/glovebox/" DISCOVERY_NAME, runtime);
-		r = read_object(path, &o);
-	}
-	if (r < 0)
-		r = read_object("/run/glovebox/" DISCOVERY_NAME, &o);
+	for (size_t i = 0; r < 0 && (place = discovery_place(i, path, sizeof(path))) != -ENOENT;
+	     i++)
+		r = place < 0 ? place : read_object(path, &o);
 	if (r == 0)
 		r = take_text(o, "url", found.url, sizeof(found.url));
 	if (r == 0)

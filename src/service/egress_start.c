@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#define FDS_PER_CONNECTION 4 /* both sides, and a pipe between them */
+#define FDS_PER_CONNECTION 6 /* both sides, and a pipe each way */
 #define FDS_BESIDE 65536     /* doors of boxes, lookups */
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 

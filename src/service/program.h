@@ -6,6 +6,6 @@
 
 /*
  * The path of one: beside our own in a build tree (each has a directory there: "client"), or where they are
- * installed. -ENOENT.
+ * installed. -ENOENT, and *ret is where it would be then.
  */
 _must_check_ int program_find(const char *dir, const char *name, char *ret, size_t size);

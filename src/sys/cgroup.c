@@ -223,12 +223,15 @@ int cgroup_box_finish(struct cgroup_box *b)
 	return driver(b->host)->box_finish(b);
 }
 
-bool cgroup_can_share(const struct cgroup_host *h)
+unsigned cgroup_can_share(const struct cgroup_host *h)
 {
+	unsigned shared = 0;
+
 	for (size_t i = 0; h->mode != CGROUP_V2 && i < h->n_hier; i++)
-		if (h->hier[i].controllers & CGROUP_MEMORY)
-			return h->hier[i].controllers == CGROUP_MEMORY;
-	return false;
+		if (h->hier[i].controllers == CGROUP_MEMORY ||
+		    h->hier[i].controllers == CGROUP_PIDS)
+			shared |= h->hier[i].controllers;
+	return shared;
 }
 
 int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,

@@ -9,7 +9,7 @@
  *	<base>/glovebox/<name>.exec-<n>   the same on v1's cpu and cpuacct, where a box without a CPU
  *	                                  cap needs no directory of its own
  *
- * A box may do without the leaf in v1's memory: see cgroup_can_share().
+ * A box may do without the leaves in v1's memory and pids: see cgroup_can_share().
  *
  * The agent sits outside exec-<n>, so a command that eats its own limits cannot starve it. A
  * command joins its leaf by writing "0" to descriptors that were opened out here
@@ -81,7 +81,7 @@ struct cgroup_box {
 	const struct cgroup_host *host;
 	char name[32];
 	unsigned n_exec;
-	bool shared_memory;      /* see cgroup_can_share(); set before finish */
+	unsigned shared;         /* controllers: see cgroup_can_share(); set before finish */
 	int fd[CGROUP_HIER_MAX]; /* <base>/glovebox/<name> in each hierarchy that needs it */
 	struct cgroup_limits cap;
 	size_t n_join;
@@ -138,12 +138,14 @@ _must_check_ int cgroup_box_create(const struct cgroup_host *h, const char *name
 _must_check_ int cgroup_box_finish(struct cgroup_box *b);
 
 /*
- * Can a box in which there will be one command do with one memory directory, in which the agent is as well? The cap is
- * for both then. Another directory costs 0.2 ms, most of it in the kernel's workers afterwards. When memory is short the
- * kernel ends the command, whose oom score is the higher one; but whatever it ends, that is the end of the run.
- * Not on v2, where processes are in leaves only, nor where the directory counts other things too.
+ * The controllers (of memory and pids) for which a box in which there will be one command can do with one directory, in
+ * which the agent is as well. The caps are for both then. Another directory costs 0.2 ms, most of it in the kernel's workers afterwards.
+ * When memory is short the kernel ends the command, whose oom score is the higher one; but whatever it ends, that is the
+ * end of the run. An agent that could not start a process while the command has as many as it may would not be fit for
+ * more than that command: see box_template.one_command.
+ * Not on v2, where processes are in leaves only, nor where a directory counts other things too.
  */
-bool cgroup_can_share(const struct cgroup_host *h);
+unsigned cgroup_can_share(const struct cgroup_host *h);
 
 /* Errors like cgroup_box_create. */
 _must_check_ int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_limits *limits,
@@ -156,8 +158,9 @@ _must_check_ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_ex
 _must_check_ int cgroup_exec_glance(const struct cgroup_box *b, const struct cgroup_exec *e,
 				    uint64_t *ret_memory, uint32_t *ret_tasks);
 
-/* Kills the process that has most in memory. -ESRCH: none has any. */
-_must_check_ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e);
+/* Kills the process that has most in memory. -ESRCH: none has any. Its pidfd, unless NULL, tells when it is gone. */
+_must_check_ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e,
+					  int *ret_pidfd);
 
 /*
  * How much the command counts where CPUs are contended, in thousandths of an ordinary one. Without a cpu

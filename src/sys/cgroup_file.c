@@ -81,6 +81,26 @@ int cgroup_read(int at, const char *file, char *buf, size_t size)
 	return fd < 0 ? -errno : cgroup_read_fd(fd, buf, size);
 }
 
+int cgroup_read_lines(int at, const char *file, char *buf, size_t size)
+{
+	_cleanup_(fd_closep) int fd = openat(at, file, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		n = read(fd, buf + len, size - 1 - len);
+		if (n < 0)
+			return -errno;
+		len += (size_t)n;
+	} while (n > 0);
+	while (len > 0 && buf[len - 1] != '\n')
+		len--;
+	buf[len] = '\0';
+	return 0;
+}
+
 bool cgroup_may_write(int at, const char *file)
 {
 	return faccessat(at, file, W_OK, AT_EACCESS) == 0;

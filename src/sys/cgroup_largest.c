@@ -30,11 +30,12 @@ static int members_read(const struct cgroup_box *b, const struct cgroup_exec *e,
 {
 	for (size_t i = 0; i < b->host->n_hier; i++)
 		if (e->fd[i] >= 0 && (b->host->hier[i].controllers & CGROUP_MEMORY))
-			return cgroup_read(e->fd[i], "cgroup.procs", text, size);
+			return cgroup_read_lines(e->fd[i], "cgroup.procs", text, size);
 	return -EOPNOTSUPP;
 }
 
-int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e)
+int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e,
+			     int *ret_pidfd)
 {
 	static char members[MEMBERS_TEXT], again[MEMBERS_TEXT];
 	char largest[24] = "", *save = NULL;
@@ -61,5 +62,9 @@ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exe
 	r = members_read(b, e, again, sizeof(again));
 	if (r < 0 || !cgroup_has_word(again, largest))
 		return r < 0 ? r : -ESRCH;
-	return syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0)
+		return -errno;
+	if (ret_pidfd)
+		*ret_pidfd = take_fd(&pidfd);
+	return 0;
 }

@@ -44,6 +44,8 @@ _must_check_ int cgroup_write_u64(int at, const char *file, uint64_t value);
 _must_check_ int cgroup_write_optional(int at, const char *file, const char *text);
 _must_check_ int cgroup_read(int at, const char *file, char *buf, size_t size);
 _must_check_ int cgroup_read_fd(int fd, char *buf, size_t size);
+/* To the end of the file, of which one read gives a page at most; of one that does not fit, whole lines only. */
+_must_check_ int cgroup_read_lines(int at, const char *file, char *buf, size_t size);
 bool cgroup_may_write(int at, const char *file);
 
 /* What a command has used so far, in cgroup_usage.c. */

@@ -255,6 +255,10 @@ int cgroup_v1_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e, str
 		if (r < 0)
 			return r;
 	}
+	if (b->shared & CGROUP_PIDS) { /* the agent is not the command's */
+		u->pids_now -= MIN(u->pids_now, 1u);
+		u->pids_peak -= MIN(u->pids_peak, 1u);
+	}
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  *
  * Theory of operation: every directory and every attach costs tens of microseconds, so a box has
  * only what earns its keep. memory and pids: a directory for the box (cap; the agent sits in it, v1
- * allows that) and a leaf per command. cpu: a leaf only, flat, unless the box has a CPU cap. unified:
+ * allows that) and, unless they share it, a leaf per command. cpu: a leaf only, flat, unless the box has a CPU cap. unified:
  * one directory for the whole box, entered at clone time and inherited by everybody in it, so that one
  * write to cgroup.kill ends them all; it counts CPU time too, so cpuacct is used only without it.
  *
@@ -304,13 +304,13 @@ static bool exec_has_leaf(const struct cgroup_box *b, size_t i)
 {
 	unsigned controllers = b->host->hier[i].controllers;
 
-	return !(controllers & UNIFIED) && !(b->shared_memory && (controllers & CGROUP_MEMORY));
+	return !(controllers & UNIFIED) && !(controllers & b->shared);
 }
 
 /* What the command is counted by and the agent with it. */
 static int exec_share(const struct cgroup_box *b, size_t i, struct cgroup_exec *e)
 {
-	if (b->fd[i] < 0 || !(b->host->hier[i].controllers & CGROUP_MEMORY))
+	if (b->fd[i] < 0 || !(b->host->hier[i].controllers & b->shared))
 		return 0;
 	e->fd[i] = fcntl(b->fd[i], F_DUPFD_CLOEXEC, 0);
 	return e->fd[i] < 0 ? -errno : 0;

@@ -94,6 +94,46 @@ static int step_aside(int node, unsigned bits)
 	return r;
 }
 
+/*
+ * What holds for all boxes together, written once, when the directory is made: a share of the machine
+ * stays free (RX-23, RX-26), and nobody swaps (RX-21). A controller that is not here has no files.
+ */
+static int base_prepare(int dir)
+{
+	struct cgroup_limits all = cgroup_all_boxes();
+	char text[32];
+	int r;
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)all.memory_bytes);
+	r = cgroup_write_optional(dir, "memory.max", text);
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "memory.swap.max", "0");
+	(void)snprintf(text, sizeof(text), "%u", all.pids);
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "pids.max", text);
+	return r;
+}
+
+/* Opens node/glovebox, making it when it is not there. */
+static int base_dir(int node, int *ret_fd)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+	int r = cgroup_mkdir(node, CGROUP_DIR, &fd);
+
+	if (r == -EEXIST) {
+		fd = openat(node, CGROUP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = fd < 0 ? -errno : 0;
+	} else if (r >= 0) {
+		r = base_prepare(fd);
+		if (r < 0)
+			(void)cgroup_rmdir(node,
+					   CGROUP_DIR); /* or the next one would find it uncapped */
+	}
+	if (r >= 0)
+		*ret_fd = take_fd(&fd);
+	return r;
+}
+
 /* Makes node/glovebox with the controllers on for its children, and returns it. */
 static int base_make(int node, unsigned need, bool ours)
 {
@@ -108,11 +148,7 @@ static int base_make(int node, unsigned need, bool ours)
 		r = step_aside(node, available);
 	if ((controllers_read(node, "cgroup.subtree_control") & need) != need)
 		return r < 0 ? r : -ENODEV;
-	r = cgroup_mkdir(node, CGROUP_DIR, &fd);
-	if (r == -EEXIST) {
-		fd = openat(node, CGROUP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = fd < 0 ? -errno : 0;
-	}
+	r = base_dir(node, &fd);
 	if (r < 0)
 		return r;
 	r = controllers_enable(fd, controllers_read(fd, "cgroup.controllers"));

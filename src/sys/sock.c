@@ -20,7 +20,7 @@ static int send_packet(int fd, struct iovec *parts, size_t n_parts, const int *f
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * SOCK_FDS_MAX)] = { 0 };
 	struct msghdr msg = { .msg_iov = parts };
 
-	/* Not an initializer: the C libraries disagree about the type. */
+	/* Not an initializer: the C libraries disagree about the type of this and of the other lengths. */
 	msg.msg_iovlen = (__typeof__(msg.msg_iovlen))n_parts;
 	if (n_fds > SOCK_FDS_MAX)
 		return -EINVAL;
@@ -29,10 +29,11 @@ static int send_packet(int fd, struct iovec *parts, size_t n_parts, const int *f
 
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		cmsg->cmsg_len = (__typeof__(cmsg->cmsg_len))CMSG_LEN(sizeof(int) * n_fds);
 		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * n_fds);
 		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		msg.msg_controllen =
+			(__typeof__(msg.msg_controllen))CMSG_SPACE(sizeof(int) * n_fds);
 	}
 	for (;;) {
 		if (sendmsg(fd, &msg, MSG_NOSIGNAL | flags) >= 0)
@@ -58,7 +59,7 @@ int sock_send_now(int fd, struct iovec *parts, size_t n_parts, const int *fds, s
 static int take_fds(struct msghdr *msg, int *fds, size_t *n_fds)
 {
 	size_t room = fds ? *n_fds : 0, got = 0;
-	bool surplus = msg->msg_flags & MSG_CTRUNC;
+	bool cut = msg->msg_flags & MSG_CTRUNC, surplus = false;
 
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		size_t n;
@@ -78,10 +79,13 @@ static int take_fds(struct msghdr *msg, int *fds, size_t *n_fds)
 			}
 		}
 	}
-	if (surplus) {
+	if (surplus || cut) {
+		/* Cut off although there was room: the kernel found no number for one that was expected. */
+		int r = !surplus && got < room ? -EMFILE : -EPROTO;
+
 		while (got)
-			fd_close(fds[--got]);
-		return -EPROTO;
+			fd_closep(&fds[--got]);
+		return r;
 	}
 	if (fds)
 		*n_fds = got;
@@ -106,8 +110,8 @@ ssize_t sock_recv(int fd, void *data, size_t size, int *fds, size_t *n_fds)
 	if (n < 0)
 		return -errno;
 	r = take_fds(&msg, fds, n_fds);
-	if (r < 0)
-		return r;
+	if (r < 0) /* whoever is told -EMFILE has the whole packet */
+		return r == -EMFILE && (msg.msg_flags & MSG_TRUNC) ? -EMSGSIZE : r;
 	if (msg.msg_flags & MSG_TRUNC) {
 		if (fds)
 			while (*n_fds)

@@ -27,6 +27,7 @@ _must_check_ int sock_send_now(int fd, struct iovec *parts, size_t n_parts, cons
 /*
  * Receives one packet: its length, 0 at the end of the conversation. *n_fds is the room in fds on
  * entry and what came on return; fds == NULL takes none. -EMSGSIZE when the packet is larger than
- * size, -EPROTO when descriptors came that were not expected (none stays open).
+ * size, -EPROTO when descriptors came that were not expected, -EMFILE when ones came that were, but this process
+ * has no number free for them: the packet itself is in data. Where it fails none stays open.
  */
 _must_check_ ssize_t sock_recv(int fd, void *data, size_t size, int *fds, size_t *n_fds);

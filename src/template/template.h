@@ -23,6 +23,12 @@ struct template
 _must_check_ int template_open(const char *name, const char *ca_bundle, struct template *ret,
 			       struct fail *fail);
 
+/* The same, but builds nothing and makes nothing: TEMPLATE_UNBUILT when it is a built-in one whose root is still to be
+ * made. */
+#define TEMPLATE_UNBUILT 1
+_must_check_ int template_find(const char *name, const char *ca_bundle, struct template *ret,
+			       struct fail *fail);
+
 /* Is there such a template? For refusing a bad name before anything is made. */
 _must_check_ int template_check(const char *name, struct fail *fail);
 

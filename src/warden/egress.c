@@ -166,13 +166,17 @@ static void tell(struct warden *w, const struct telling *what)
 static void on_sock(struct warden *w, struct watch *watch)
 {
 	char byte;
+	ssize_t n;
 
 	if (watch->writing) {
 		flush(w);
 		return;
 	}
-	if (recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT) > 0)
+	n = recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT);
+	if (n > 0)
 		give_up(w, "it broke the protocol");
+	else if (n == 0)
+		give_up(w, "it hung up");
 	else if (errno != EAGAIN && errno != EINTR)
 		watch_remove(w, watch);
 }

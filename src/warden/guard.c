@@ -3,7 +3,8 @@
  * Memory without files. The kernel caps both together, because it counts them together (docs/ARCHITECTURE.md,
  * "Memory and disk"); that programs alone stay within their limit is looked after here. Each box is looked at
  * about once a second, one that is near its limit or beyond more often. When it is beyond, the largest
- * process is killed, as the kernel would.
+ * process is killed, as the kernel would. A box that always has a next one is ended: the search costs us
+ * as much as it has processes, and all boxes wait meanwhile.
  *
  * On the same round a box's share of the CPUs is set by how much it runs at once (RX-18).
  */
@@ -12,11 +13,44 @@
 #include "base/clock.h"
 #include "box/breakable.h"
 
-#define ROUND_US 1000000 /* for all boxes */
-#define PARTS 10         /* of a round, so that it is never much at once */
-#define HOT_US 20000     /* near the limit */
+#include <poll.h>
 
-static void hold_memory(struct ward *d, uint64_t charged)
+#define ROUND_US 1000000      /* for all boxes */
+#define PARTS 10              /* of a round, so that it is never much at once */
+#define HOT_US 20000          /* near the limit */
+#define KILLS_MAX 8           /* in a row, without getting within the limit */
+#define VICTIM_MAX_US 1000000 /* until the next is killed: one may be deep in the kernel */
+
+static void is_within_limit(struct ward *d)
+{
+	d->kills_in_row = 0;
+	fd_closep(&d->victim_fd);
+}
+
+/* Until the last one killed has given back its memory, the next would die for nothing. */
+static bool victim_is_dying(struct ward *d)
+{
+	struct pollfd p = { .fd = d->victim_fd, .events = POLLIN };
+
+	if (d->victim_fd < 0)
+		return false;
+	if (poll(&p, 1, 0) == 0 && clock_boot_us() - d->victim_us < VICTIM_MAX_US)
+		return true;
+	fd_closep(&d->victim_fd);
+	return false;
+}
+
+static void kill_largest(struct ward *d)
+{
+	if (cgroup_exec_kill_largest(&d->box.cgroup, &d->leaf, &d->victim_fd) < 0)
+		return;
+	d->victim_us = clock_boot_us();
+	d->memory_kills++;
+	d->kills_in_row++;
+}
+
+/* False: nothing helps. */
+static bool hold_memory(struct ward *d, uint64_t charged)
 {
 	uint64_t limit = d->limits.memory_bytes, memory;
 	struct cgroup_usage u = { 0 };
@@ -25,12 +59,18 @@ static void hold_memory(struct ward *d, uint64_t charged)
 	if (charged <= limit || !control_on("memory-watch") ||
 	    cgroup_exec_sample(&d->box.cgroup, &d->leaf, &u) < 0 ||
 	    box_disk_usage(&d->box, &disk) < 0)
-		return;
+		return true;
 	memory = u.memory_now - MIN(u.memory_shmem, MIN(disk.used_bytes, u.memory_now));
-	if (memory > limit && cgroup_exec_kill_largest(&d->box.cgroup, &d->leaf) == 0)
-		d->memory_kills++;
 	/* A disk full of files is not near the limit, however much is charged. */
 	d->hot = memory > limit - limit / 4;
+	if (memory <= limit)
+		is_within_limit(d);
+	else if (!victim_is_dying(d)) {
+		if (d->kills_in_row == KILLS_MAX)
+			return false;
+		kill_largest(d);
+	}
+	return true;
 }
 
 /* It is changed only by so much that it matters. */
@@ -49,23 +89,28 @@ static void weigh(struct ward *d, uint32_t tasks)
 		d->weight = milli;
 }
 
-static void look_at(struct ward *d)
+static void look_at(struct warden *w, struct ward *d)
 {
 	uint64_t charged = 0;
 	uint32_t tasks = 0;
+	bool held = true;
 
 	if (cgroup_exec_glance(&d->box.cgroup, &d->leaf, &charged, &tasks) < 0)
 		return;
 	/* Of a thousand idle boxes not one gets beyond this. */
 	d->hot = charged > d->limits.memory_bytes - d->limits.memory_bytes / 4;
+	if (charged <= d->limits.memory_bytes)
+		is_within_limit(d);
 	if (charged <= d->limits.memory_bytes && weight_is_right(d, tasks))
 		return;
 	if (cgroup_box_reopen(&d->box.cgroup) == 0 &&
 	    cgroup_exec_reopen(&d->box.cgroup, &d->leaf) == 0) {
-		hold_memory(d, charged);
+		held = hold_memory(d, charged);
 		weigh(d, tasks);
 	}
 	ward_settle(d);
+	if (!held)
+		ward_end(w, d, WARDEN_ENDED_MEMORY, false);
 }
 
 static void on_timer(struct warden *w, struct timer *t)
@@ -83,7 +128,7 @@ static void on_timer(struct warden *w, struct timer *t)
 		if (d->state != WARD_RUNNING)
 			continue;
 		if (d->hot || (round && i % PARTS == w->guard_part))
-			look_at(d);
+			look_at(w, d);
 		hot |= d->hot;
 	}
 	if (w->n_boxes)

@@ -44,6 +44,8 @@ static void on_helper_gone(struct warden *w, struct watch *watch)
 	watch_remove(w, &o->sock_watch);
 	watch_remove(w, &o->pid_watch);
 	doors_done(&o->helper);
+	if (o->ward)
+		o->ward->opening = NULL;
 	free(o);
 }
 

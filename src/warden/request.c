@@ -46,7 +46,7 @@ static const char *create_refusal(struct warden *w, const struct warden_create *
 		return "sandboxes have no root here";
 	if (!limits_ok(w->config, &q->limits))
 		return "a limit is beyond what is configured";
-	if (q->timeout_ms > w->config->limits_timeout)
+	if (q->timeout_ms > w->config->limits_timeout + WARDEN_SLACK_MS)
 		return "the time-out is beyond what is configured";
 	for (uint32_t i = 0; i < q->n_layers; i++)
 		if (!layer_exists(w, q->layer[i])) {
@@ -283,7 +283,9 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 	for (size_t i = w->n_ended - MIN(w->n_ended, (size_t)ENDED_KEPT); i < w->n_ended; i++) {
 		struct warden_frame f = { .as_ENDED = w->ended[i % ENDED_KEPT] };
 
-		talk_send(w, WARDEN_ENDED, &f, -EBADF);
+		/* A box that was made anew under its id lives: what became of the old one is over. */
+		if (!table_find(w, f.as_ENDED.id))
+			talk_send(w, WARDEN_ENDED, &f, -EBADF);
 	}
 	egress_greet_server(w);
 	talk_reply_net(w, p, NULL, w->egress.catches ? WARDEN_NET_CATCHES : 0);

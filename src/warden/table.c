@@ -54,6 +54,7 @@ struct ward *table_take(struct warden *w)
 		.leaf = CGROUP_EXEC_INIT,
 		.setup_watch = WATCH_INIT,
 		.pid_watch = WATCH_INIT,
+		.victim_fd = -EBADF,
 		.weight = 1000,
 	};
 	return d;

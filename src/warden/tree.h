@@ -25,6 +25,7 @@ struct tree_copy {
 	int root_fd; /* of the copy: what the paths of links start from */
 	char path[4096];
 	size_t path_len;
+	bool path_lost; /* where we are is too deep for a path */
 };
 /* -EFBIG, -ENOSPC, -ELOOP: too much, no room, too deep. */
 _must_check_ int tree_copy(struct tree_copy *c, int from_fd, int to_fd);

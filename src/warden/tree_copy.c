@@ -126,7 +126,7 @@ static void remember_link(struct tree_copy *c, const char *name, const struct st
 	char path[sizeof(c->path)];
 	char *kept;
 
-	if (st->st_nlink < 2 || c->n_links == LINKS_MAX ||
+	if (st->st_nlink < 2 || c->n_links == LINKS_MAX || c->path_lost ||
 	    snprintf(path, sizeof(path), "%.*s%s", (int)c->path_len, c->path, name) >=
 		    (int)sizeof(path))
 		return;
@@ -225,6 +225,7 @@ static int copy_dir(struct tree_copy *c, int from_fd, int to_fd, const char *nam
 	_cleanup_(fd_closep) int in = -EBADF;
 	_cleanup_(fd_closep) int out = -EBADF;
 	size_t path_len = c->path_len;
+	bool path_lost = c->path_lost;
 	int r;
 
 	if (depth >= TREE_DEPTH_MAX)
@@ -240,9 +241,10 @@ static int copy_dir(struct tree_copy *c, int from_fd, int to_fd, const char *nam
 		c->path_len += (size_t)snprintf(c->path + path_len, sizeof(c->path) - path_len,
 						"%s/", name);
 	else
-		c->n_links = LINKS_MAX;
+		c->path_lost = true;
 	r = copy_entries(c, in, out, depth + 1);
 	c->path_len = path_len;
+	c->path_lost = path_lost;
 	become_owner(st);
 	return r < 0 ? r : finish_dir(in, out, st);
 }
@@ -280,11 +282,12 @@ int tree_copy(struct tree_copy *c, int from_fd, int to_fd)
 		return -errno;
 	c->root_fd = out;
 	c->path_len = 0;
+	c->path_lost = false;
 	r = copy_entries(c, in, out, 0);
 	become_owner(&st);
 	if (r == 0)
 		r = finish_dir(in, out, &st);
-	for (size_t i = 0; i < c->n_links && c->links; i++)
+	for (size_t i = 0; i < c->n_links; i++)
 		free(c->links[i].path);
 	freep(&c->links);
 	c->n_links = 0;

@@ -227,6 +227,7 @@ void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool 
 	(void)!cgroup_box_reopen(&d->box.cgroup);
 	box_kill(&d->box);
 	cgroup_exec_close(&d->leaf);
+	fd_closep(&d->victim_fd);
 	d->state = WARD_DYING;
 	d->since_us = clock_boot_us();
 	d->wait_us = 0;

@@ -25,7 +25,8 @@
 
 #define EMPTY_US (UINT64_C(10) * 1000000)
 #define OTHER_TIMERS 16
-#define FDS_PER_BOX 40 /* ten of them are doors, while it has network */
+#define FDS_PER_BOX 40       /* ten of them are doors, while it has network */
+#define FDS_PER_CONNECTION 6 /* itself, an operation's socket, a pipe, and what is being sent */
 #define FDS_BESIDE 4096
 
 void say(const char *fmt, ...)
@@ -40,7 +41,8 @@ void say(const char *fmt, ...)
 /* Boxes take one or two dozen descriptors each; the server inherits the limit for its connections. */
 static void raise_fd_limit(const struct config *c)
 {
-	rlim_t want = (rlim_t)(c->limits_sandboxes + c->pool_size) * FDS_PER_BOX + FDS_BESIDE;
+	rlim_t want = (rlim_t)(c->limits_sandboxes + c->pool_size) * FDS_PER_BOX +
+		      (rlim_t)c->limits_connections * FDS_PER_CONNECTION + FDS_BESIDE;
 	struct rlimit now, more;
 
 	if (getrlimit(RLIMIT_NOFILE, &now) < 0)

@@ -124,6 +124,9 @@ struct ward {
 	bool hot;          /* near its memory limit */
 	uint32_t weight;   /* as it was set, in thousandths */
 	uint64_t memory_kills;
+	unsigned kills_in_row;   /* since it was last within its memory limit */
+	int victim_fd;           /* the last of them, until it is gone; -EBADF: none */
+	uint64_t victim_us;      /* when it was killed */
 	bool stay_paused;        /* when its files have been copied */
 	struct copy *copy;       /* freezing or frozen for that */
 	struct doors doors;      /* to egress; none: it has no network */

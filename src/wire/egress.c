@@ -192,6 +192,8 @@ int egress_recv(int sock, struct egress_frame *ret, enum egress_channel channel,
 		n_fds = 0;
 	if (n == -EMSGSIZE)
 		return -EPROTO;
+	if (n == -EMFILE)
+		return egress_check(ret, ret->head.len, channel) < 0 ? -EPROTO : -EMFILE;
 	if (n > 0 && egress_check(ret, (size_t)n, channel) == 0 && fds_of(ret) == n_fds) {
 		if (ret_n_fds)
 			*ret_n_fds = n_fds;

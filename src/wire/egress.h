@@ -152,6 +152,6 @@ _must_check_ int egress_check(const struct egress_frame *f, size_t n, enum egres
 _must_check_ int egress_send(int sock, enum egress_type type, struct egress_frame *f,
 			     const int *fds, size_t n_fds);
 /* Receives and checks: 1, 0 at the end, -EPROTO, -EAGAIN. fds has room for EGRESS_DOORS_MAX and *ret_n_fds says how many came, which is as
- * many as the message has; NULL: none may come. */
+ * many as the message has; NULL: none may come. -EMFILE: the message is there and in order, but its descriptors are lost. */
 _must_check_ int egress_recv(int sock, struct egress_frame *ret, enum egress_channel channel,
 			     int *fds, size_t *ret_n_fds);

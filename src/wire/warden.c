@@ -152,9 +152,10 @@ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
 	n = sock_recv(sock, ret, sizeof(*ret), takes_fd ? &fd : NULL, takes_fd ? &n_fds : NULL);
 	if (n == -EMSGSIZE)
 		return -EPROTO;
-	if (n <= 0)
+	if (n <= 0 && n != -EMFILE)
 		return (int)n;
-	if (warden_check(ret, (size_t)n, where) < 0)
+	/* With -EMFILE it is here, only its descriptor is not. What it says of its size is held against its type's. */
+	if (warden_check(ret, n < 0 ? ret->head.len : (size_t)n, where) < 0)
 		return -EPROTO;
 	if (fd >= 0 && ret->head.type != WARDEN_REPLY && ret->head.type != WARDEN_BOX &&
 	    ret->head.type != WARDEN_EGRESS)

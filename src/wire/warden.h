@@ -11,9 +11,11 @@
 
 #define WARDEN_ID_SIZE 32   /* of a sandbox or a layer: [a-z0-9]{1,31}, then NULs to the end */
 #define WARDEN_LAYERS_MAX 8 /* snapshots upon snapshots */
-#define WARDEN_SERVER_FD 3  /* the server finds its socket to the warden here, */
-#define WARDEN_LISTEN_FD 4  /* the listening socket here, */
-#define WARDEN_STATE_FD 5   /* and the directory with the store here */
+#define WARDEN_SLACK_MS                                                                            \
+	60000 /* that a box may have on top of the longest time-out: a run's, for files in and out */
+#define WARDEN_SERVER_FD 3 /* the server finds its socket to the warden here, */
+#define WARDEN_LISTEN_FD 4 /* the listening socket here, */
+#define WARDEN_STATE_FD 5  /* and the directory with the store here */
 #define WARDEN_TLS_CERT_FD                                                                         \
 	6 /* with TLS: the certificate and its key, which only root may be able to */
 #define WARDEN_TLS_KEY_FD 7 /* read; closed otherwise */
@@ -116,7 +118,7 @@ enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };
 enum warden_reason {
 	WARDEN_ENDED_KILLED = 1, /* somebody asked for it */
 	WARDEN_ENDED_TIMEOUT,
-	WARDEN_ENDED_MEMORY,  /* the kernel killed its agent for want of memory */
+	WARDEN_ENDED_MEMORY, /* the kernel killed its agent for want of memory, or the warden all of it */
 	WARDEN_ENDED_CRASHED, /* its agent ended or broke the protocol */
 	WARDEN_ENDED_STOPPED, /* the service was stopped or restarted */
 	_WARDEN_ENDED_MAX,
@@ -199,6 +201,6 @@ bool warden_id_ok(const char id[WARDEN_ID_SIZE]);
 _must_check_ int warden_send(int sock, enum warden_type type, struct warden_frame *f, int fd);
 
 /* Receives and checks: 1, 0 at the end, -EPROTO. *ret_fd is the descriptor that came, or -EBADF; only a
- * REPLY, a BOX and an EGRESS may bring one. */
+ * REPLY, a BOX and an EGRESS may bring one, and come without it where this process has no number free. */
 _must_check_ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
 			     int *ret_fd);

@@ -185,9 +185,11 @@ int zygote_arrive(struct walk *w, enum zygote_step *ret_step)
 		if (r < 0)
 			return r;
 	}
+	/* The socket first: it is the zygote's own, and whoever can be dumped can be looked into, written to and
+	 * robbed of his descriptors by the others in the box. */
+	(void)close(w->sock);
 	/* Every program in a box can be dumped, which makes its files in /proc its own. */
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	(void)close(w->sock);
 	unblock_signals();
 	return 0;
 }

@@ -124,6 +124,10 @@ static int take_order(struct walk *w)
 	w->child = 0;
 	w->n_fds = ARRAY_SIZE(w->fd);
 	n = sock_recv(w->sock, &w->request, sizeof(w->request), w->fd, &w->n_fds);
+	if (n == -EMFILE) {
+		zygote_fail(w, ZYGOTE_STEP_REQUEST, -EMFILE); /* the next one may find a place */
+		return 0;
+	}
 	if (n <= 0)
 		return n == 0 ? -EPIPE : (int)n;
 	if (order_ok(w, n))

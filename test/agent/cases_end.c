@@ -122,12 +122,30 @@ static void test_deadlines(void **state)
 	assert_true(now_ms() - begun < IN_TIME_MS);
 }
 
+/* What a follower does not read keeps an ended command's pipes open: the agent sleeps until then. */
+static void test_unread_end(void **state)
+{
+	int sock = sh_start(&(struct spec){ 0 }, "yes");
+	uint32_t pid = expect_started(sock);
+	uint64_t before;
+
+	(void)state;
+	(void)sleep(1);
+	assert_int_equal(tell(pid, WIRE_TELL_SIGNAL, 9, 0, 0), WIRE_DONE);
+	(void)sleep(1);
+	before = agent_cpu_ms();
+	(void)sleep(1);
+	assert_in_range(agent_cpu_ms() - before, 0, 100);
+	follow(sock, &o);
+	assert_int_equal(o.exit.signal, 9);
+}
+
 int cases_end(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_timeout),    cmocka_unit_test(test_timeout_straggler),
 		cmocka_unit_test(test_background), cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_deadlines),
+		cmocka_unit_test(test_deadlines),  cmocka_unit_test(test_unread_end),
 	};
 
 	return cmocka_run_group_tests_name("end", tests, drive_open, drive_close);

@@ -2,6 +2,9 @@
 /* Starting, following, listing, and how many at once. */
 #include "drive.h"
 
+#include "agent/agent.h"
+
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -284,14 +287,36 @@ static void test_300(void **state)
 	assert_int_equal(agent_fds(), before);
 }
 
+/* No number is free for a request's descriptors: that request is over, and not the box. */
+static void test_no_number_free(void **state)
+{
+	struct rlimit full, before;
+
+	(void)state;
+	assert_int_equal(prlimit(box.pid, RLIMIT_NOFILE, NULL, &before), 0);
+	full = before;
+	full.rlim_cur = AGENT_CONTROL_FD + 1; /* what it polls is not more than that */
+	assert_int_equal(prlimit(box.pid, RLIMIT_NOFILE, &full, NULL), 0);
+	expect_end(op_open(&box, WIRE_LIST, NULL, 0));
+	assert_int_equal(prlimit(box.pid, RLIMIT_NOFILE, &before, NULL), 0);
+	run_sh(&(struct spec){ 0 }, "echo lives", &o);
+	assert_string_equal(o.text, "lives\n");
+}
+
 int cases_life(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_run),           cmocka_unit_test(test_followers),
-		cmocka_unit_test(test_detach),        cmocka_unit_test(test_unfollowed_output),
-		cmocka_unit_test(test_slow_follower), cmocka_unit_test(test_follower_bound),
-		cmocka_unit_test(test_late_attach),   cmocka_unit_test(test_not_kept),
-		cmocka_unit_test(test_list),          cmocka_unit_test(test_full_table),
+		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_no_number_free),
+		cmocka_unit_test(test_followers),
+		cmocka_unit_test(test_detach),
+		cmocka_unit_test(test_unfollowed_output),
+		cmocka_unit_test(test_slow_follower),
+		cmocka_unit_test(test_follower_bound),
+		cmocka_unit_test(test_late_attach),
+		cmocka_unit_test(test_not_kept),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_full_table),
 		cmocka_unit_test(test_300),
 	};
 

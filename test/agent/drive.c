@@ -104,6 +104,25 @@ size_t agent_fds(void)
 	return n;
 }
 
+uint64_t agent_cpu_ms(void)
+{
+	unsigned long user = 0, sys = 0;
+	char path[32], text[1024] = "", *at;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", box.pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	(void)!fread(text, 1, sizeof(text) - 1, f);
+	(void)fclose(f);
+	at = strrchr(text, ')'); /* behind the name, which may be anything */
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+				&sys),
+			 2);
+	return (user + sys) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK);
+}
+
 int op_open(struct box *b, enum wire_type type, const void *data, size_t len)
 {
 	int pair[2];
@@ -120,7 +139,7 @@ static void send_text(int sock, enum wire_type type, const char *text)
 		assert_int_equal(wire_send(sock, type, text, strlen(text)), 0);
 }
 
-int exec_start(const struct spec *s, const char *const *argv)
+int exec_prepare(const struct spec *s, const char *const *argv)
 {
 	const struct wire_exec q = {
 		.uid = IDS_BOX_USER,
@@ -143,6 +162,13 @@ int exec_start(const struct spec *s, const char *const *argv)
 		send_text(sock, WIRE_ENV, s->env[i]);
 	for (size_t i = 0; argv[i]; i++)
 		send_text(sock, WIRE_ARG, argv[i]);
+	return sock;
+}
+
+int exec_start(const struct spec *s, const char *const *argv)
+{
+	int sock = exec_prepare(s, argv);
+
 	assert_int_equal(wire_send(sock, WIRE_GO, NULL, 0), 0);
 	return sock;
 }

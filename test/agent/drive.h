@@ -34,6 +34,9 @@ struct spec {
 /* An operation on a control socket: the host's end of it. */
 int op_open(struct box *b, enum wire_type type, const void *data, size_t len);
 
+/* Sends an EXEC up to its GO: the operation's socket. */
+int exec_prepare(const struct spec *s, const char *const *argv);
+
 /* Sends a whole EXEC: the operation's socket. */
 int exec_start(const struct spec *s, const char *const *argv);
 int sh_start(const struct spec *s, const char *script);
@@ -73,7 +76,8 @@ int input_open(uint32_t pid);
 void send_input(uint32_t pid, const char *text); /* IN, IN_END, DONE */
 
 uint64_t now_ms(void);
-size_t agent_fds(void); /* how many descriptors the agent has open */
+size_t agent_fds(void);      /* how many descriptors the agent has open */
+uint64_t agent_cpu_ms(void); /* how long it has been on a CPU */
 
 /* The groups of cases. */
 int cases_life(void);

@@ -197,6 +197,15 @@ def test_download_races(world):
             assert reply.status == 404 or reply.status == 200 and not reply.body.strip(b"\0"), reply
 
 
+def test_download_of_small_file(world):
+    """FI-07: a small file that is written anew all the time is whole at each moment, and so is what is sent"""
+    box = world.client.create()
+    with box.start("while :; do echo 0123456789 >f; done"):
+        wait_for(lambda: read(box, "f").status == 200, 10, 0.05)
+        bodies = {read(box, "f").body for _ in range(400)}
+    assert bodies <= {b"", b"0123456789\n"}, bodies
+
+
 def test_sparse(world):
     """FI-08: a sparse file of 1 TiB is sent as far as anybody reads"""
     box = world.client.create()

@@ -2,6 +2,7 @@
 """Every limit a client can reach is reached, with a service that has small ones."""
 import concurrent.futures
 import contextlib
+import json
 import re
 
 import raw
@@ -136,3 +137,51 @@ def test_no_root(_):
                 assert "error" in last, last
             else:
                 assert connection.status in (401, 403), connection.status
+
+
+def run(client, *command, **more):
+    return client.ask("POST", "/v1/run", {"command": list(command)} | more)
+
+
+def test_run_time(_):
+    """a run may take as long as the longest time-out, and no longer"""
+    with small(limits_timeout="40s") as (_, client):
+        assert run(client, "echo", "hi").json()["stdout"] == "hi\n"
+        assert run(client, "true", limits={"timeout_ms": 40_000}).json()["status"] == "ok"
+        assert run(client, "true", limits={"timeout_ms": 40_001}).status == 400
+
+
+def test_run_share(_):
+    """a key has as many runs at once as it may have sandboxes; who hangs up ends his"""
+    with small(limits_sandboxes_per_key=1) as (running, client):
+        with client.connect() as connection:
+            body = json.dumps({"command": ["sleep", "60"], "limits": {"timeout_ms": 70_000}})
+            connection.send((f"POST /v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {client.key}\r\nContent-Type: application/json"
+                             f"\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+            service.wait_for(lambda: run(client, "true").status == 429, 10, 0.05)
+            assert raw.Client(running.port, running.new_key()).ask("POST", "/v1/run", {"command": ["true"]}).status == 200
+        assert service.wait_for(lambda: run(client, "true").status == 200, 10, 0.1), "it goes on without its client"
+
+
+def test_run_results(_):
+    """results that are kept are bounded all together; those that are passed on as they come are not"""
+    with small() as (_, client):
+        def large():
+            # Four at a time fill it; each byte is six as text.
+            return run(client, "sh", "-c", r"head -c 50000000 /dev/zero | tr '\0' '\1'", limits={"output_bytes": 60_000_000}).json()
+        results = at_once(4, large)
+        assert {each["status"] for each in results} <= {"ok", "setup_error"}, [each["status"] for each in results]
+        refused = [each for each in results if each["status"] == "setup_error"]
+        assert refused and all("holds as many results" in each["message"] for each in refused), len(refused)
+        whole = [each for each in results if each["status"] == "ok"]
+        assert all(each["stdout"] == "\1" * 50_000_000 for each in whole)
+        assert large()["status"] == "ok"  # there is room again
+
+
+def test_run_files(_):
+    """what does not fit into a run's own box is said to be that"""
+    with small() as (_, client):
+        files = [{"path": f"f{i}", "content": "x"} for i in range(250)]
+        reply = run(client, "true", files=files, limits={"files": 1})
+        assert reply.status == 200 and reply.json()["status"] == "setup_error", reply
+        assert "limits.files" in reply.json()["message"], reply

@@ -621,6 +621,31 @@ def test_close(world):
     raw.SEEN.clear()
 
 
+HALF_CLOSED = b"""
+import socket, sys
+listener = socket.create_server((sys.argv[2], int(sys.argv[1])))
+kept = []
+while True:
+    connection, _ = listener.accept()
+    connection.recv(65536)
+    connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+    connection.shutdown(socket.SHUT_WR)
+    kept.append(connection)
+"""
+
+
+def test_half_closed(world):
+    """a program that says no more after an answer, but keeps the connection, is asked on another one"""
+    box = shared(world)
+    start(box, 3077, program=HALF_CLOSED, name="half_closed.py")
+    with world.client.connect(10) as connection:
+        for _ in range(20):
+            connection.send(f"GET / HTTP/1.1\r\nHost: {host(box, 3077)}\r\n\r\n".encode())
+            reply = connection.reply()
+            assert reply.body == b"hi", reply
+    raw.SEEN.clear()
+
+
 def test_head_in_parts(world):
     """a head that comes in parts, and one that comes with half of the next"""
     box = shared(world)

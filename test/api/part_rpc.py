@@ -230,6 +230,28 @@ def test_stream_input(world):
     assert out.strip() == b"90000", out
 
 
+def test_slow_stream_input(world):
+    """StreamInput: the time for the answer begins when all has been sent"""
+    box = world.client.create()
+    with box.start("wc -c", stdin=True) as connection:
+        stream = raw.messages(connection)
+        pid = next(stream)[1]["event"]["start"]["pid"]
+        first = raw.envelope(json.dumps({"start": {"process": {"pid": pid}}}).encode())
+        rest = raw.envelope(json.dumps({"data": {"input": {"stdin": "aGkK"}}}).encode())
+        headers = box.headers() | {"Host": f"127.0.0.1:{world.port}", "Content-Type": "application/connect+json",
+                                   "Content-Length": str(len(first + rest)), "Connect-Timeout-Ms": "1000"}
+        with world.client.connect() as sender:
+            sender.send(b"POST /process.Process/StreamInput HTTP/1.1\r\n" +
+                        "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode() + b"\r\n" + first)
+            time.sleep(1.5)
+            sender.send(rest)
+            reply = sender.reply("POST")
+        assert reply.status == 200 and reply.body.endswith(raw.envelope(b"{}", 2)), reply
+        assert box.rpc("process.Process/CloseStdin", {"process": {"pid": pid}})[0] == 200
+        out, _, _, _ = raw.collect(stream)
+    assert out.strip() == b"3", out
+
+
 def test_last_input(world):
     """input upon which a command ends at once has arrived all the same"""
     box, wrong = world.client.create(), []

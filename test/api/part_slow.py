@@ -6,7 +6,7 @@ import time
 import raw
 from service import wait_for
 
-HEAD_SECONDS, BODY_SECONDS = 10, 5
+HEAD_SECONDS, BODY_SECONDS, REFUSED_SECONDS = 10, 5, 30
 SLACK = 20  # what a busy machine may be late; a connection that is kept has no end at all
 
 
@@ -127,6 +127,17 @@ def quiet_stream(world):
     assert out == b"awake\n", out
 
 
+def refused_drip(world):
+    """a byte now and then of a body that nobody wants, from somebody without a key"""
+    with world.client.connect() as connection:
+        connection.send(b"POST /v2/sandboxes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: 1000\r\n\r\n")
+        taken = drip(connection, b"x" * 1000, 3, REFUSED_SECONDS + SLACK)
+        if b"HTTP/1.1 4" in connection.buffer:
+            taken = timed(connection)
+    assert taken and taken <= REFUSED_SECONDS + SLACK, taken
+
+
 def connected_silent(world):
     """a connection that says nothing is not kept for ever, and costs nobody else"""
     crowd = [world.client.connect() for _ in range(50)]
@@ -138,7 +149,7 @@ def connected_silent(world):
 
 
 CASES = (head_forever, head_drip, body_silent, upload_silent, upload_large_silent, upload_slow, upload_large_slow, quiet_stream,
-         connected_silent)
+         connected_silent, refused_drip)
 
 
 def test_all(world):

@@ -128,6 +128,14 @@ def test_private_addresses(world):
         world.client.ask("DELETE", f"/events/webhooks/{hook_id}")
 
 
+def test_credentials(world):
+    """a URL with a user or a password in it is refused, however long they are"""
+    for who in ("u", "u:p", ":p", "u:", "someone-with-a-long-name", "someone-with-a-long-name:and-a-password", ":a-long-password", "%75ser"):
+        reply = world.client.ask("POST", "/events/webhooks", {"name": "x", "url": f"http://{who}@example.test/", "events": [],
+                                                              "signatureSecret": "x"})
+        assert reply.status == 400 and "password" in reply.message(), (who, reply)
+
+
 def test_bounded(world):
     """a key has at most sixteen"""
     made = [register(world.other, 1, [], host="example.test") for _ in range(16)]

@@ -138,7 +138,7 @@ bad 'UTF-8' -l python -c $'print("\xc3")'
 
 # Unreadable files: root can read everything, so somebody else asks.
 if [ "$(id -u)" -eq 0 ]; then
-	install -m 755 "$GLOVEBOX" glovebox
+	install_glovebox copy/bin
 	cp -r "$GLOVEBOX_LANGUAGES" languages
 	echo secret >unreadable.py
 	mkdir -m 700 closed
@@ -147,11 +147,11 @@ if [ "$(id -u)" -eq 0 ]; then
 		'--stdin unreadable.py -- /bin/true' '--out closed -- /bin/true' '--out new -- /bin/true'; do
 		read -r -a args_words <<<"$args_value"
 		capture setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent \
-			GLOVEBOX_LANGUAGES=languages ./glovebox run "${args_words[@]}" </dev/null
+			GLOVEBOX_LANGUAGES=languages copy/bin/glovebox run "${args_words[@]}" </dev/null
 		is "$STATUS $(wc -l <"$TAP_TMP/err") $(ls -A closed)" '2 1 ' "not ours to read or write: $args_value"
 		like "$ERR" 'Permission denied' '... and says why'
 	done
-	rm -rf glovebox languages /tmp/glovebox-65534
+	rm -rf copy languages /tmp/glovebox-65534
 else
 	skip 'unreadable files' 'needs root to be somebody else'
 fi

@@ -143,10 +143,10 @@ if [ "$(id -u)" -eq 0 ]; then
 	like "$(doctor_check id-overlap)" '^warning .*other has ids' "somebody's subordinate ids among those of boxes"
 
 	# An ordinary user.
-	install -m 755 "$GLOVEBOX" "$TAP_TMP/glovebox"
+	install_glovebox "$TAP_TMP/copy/bin"
 	mkdir -p "$TAP_TMP/home" && chown 65534:65534 "$TAP_TMP/home"
 	doctor_user='setpriv --reuid 65534 --regid 65534 --clear-groups env -u SUDO_USER -u XDG_RUNTIME_DIR \
-		-u XDG_DATA_HOME HOME="$TAP_TMP/home" "$TAP_TMP/glovebox" doctor --json'
+		-u XDG_DATA_HOME HOME="$TAP_TMP/home" "$TAP_TMP/copy/bin/glovebox" doctor --json'
 	export TAP_TMP
 	doctor_elsewhere "sed -i /^nobody:/d /etc/subuid /etc/subgid; sha256sum /etc/subuid >/etc/before
 		$doctor_user --fix || true; sha256sum --quiet -c /etc/before >&2"

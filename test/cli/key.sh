@@ -72,7 +72,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	key_refused 1 'belongs to another user' create --state "$TAP_TMP/work/other"
 	# Nor does anybody else get at root's.
 	mkdir -m 711 closed
-	install -m 755 "$GLOVEBOX" "$(dirname -- "$GLOVEBOX")/../client/glovebox-client" .
+	install -m 755 "$(dirname -- "$GLOVEBOX")/../client/glovebox-client" .
 	capture setpriv --reuid 65534 --regid 65534 --clear-groups ./glovebox-client key create \
 		--state "$TAP_TMP/work/closed"
 	like "$STATUS $ERR" '^1 glovebox: .*(belongs to another user|Permission denied)' "another user on root's state"

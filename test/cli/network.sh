@@ -238,8 +238,8 @@ if [ ! -x "$net_egress" ]; then
 elif ! setpriv --reuid 65534 --clear-groups unshare --user true 2>/dev/null; then
 	skip 'an ordinary user' 'users may not make user namespaces here'
 else
-	mkdir -p user/cli user/egress user/home
-	install -m 755 "$GLOVEBOX" user/cli/
+	mkdir -p user/egress user/home
+	install_glovebox user/cli
 	install -m 755 "$net_egress" user/egress/
 	install -m 644 "$LAB_CA" user/ca.pem
 	chown 54321:54321 user/home

@@ -17,11 +17,11 @@ fi
 
 ROOTLESS_ID=54321
 rootless_home=$TAP_TMP/rootless
-mkdir -p "$rootless_home/etc" "$rootless_home/home" "$rootless_home/bin"
+mkdir -p "$rootless_home/etc" "$rootless_home/home"
 cp -a /etc/. "$rootless_home/etc/"
-install -m 755 "$GLOVEBOX" "$rootless_home/bin/glovebox"
+install_glovebox "$rootless_home/bin"
 cp -r "$GLOVEBOX_LANGUAGES" "$rootless_home/languages"
-chmod -R a+rX "$rootless_home/bin" "$rootless_home/languages"
+chmod -R a+rX "$rootless_home/languages"
 echo "gbuser:x:$ROOTLESS_ID:$ROOTLESS_ID::$rootless_home/home:/bin/sh" >>"$rootless_home/etc/passwd"
 echo "gbuser:x:$ROOTLESS_ID:" >>"$rootless_home/etc/group"
 chown "$ROOTLESS_ID:$ROOTLESS_ID" "$rootless_home/home"
@@ -93,6 +93,18 @@ if [ -u /usr/bin/newuidmap ] || getcap /usr/bin/newuidmap 2>/dev/null | grep -q 
 else
 	skip 'subordinate ids' 'no newuidmap here'
 fi
+
+# A root that is used stays, however long ago it was made; one that nobody uses goes when another is made.
+rootless_roots=$rootless_home/home/.local/share/glovebox/roots
+mkdir "$rootless_roots/base-unused"
+touch -d '5 days ago' "$rootless_roots"/base-*
+as_user -- true
+rootless_used=$(find "$rootless_roots" -mindepth 1 -maxdepth 1 -newermt '1 hour ago')
+is "$STATUS $(wc -w <<<"$rootless_used")" '0 1' 'a root that was used is known by it'
+touch "$rootless_home/etc"
+as_user -- true
+is "$STATUS $(find "$rootless_roots" -mindepth 1 -maxdepth 1 | wc -l)" '0 2' '/etc has changed: another is made, unused ones go'
+is "$(ls -d "$rootless_used")" "$rootless_used" '... the one that was used does not'
 
 # Where nothing can be kept, it says so.
 chmod 555 "$rootless_home/home"

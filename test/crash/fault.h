@@ -17,6 +17,7 @@ struct task {
 	bool inside;  /* between a call's start and its end */
 	bool foreign; /* executes the command: its calls are not ours */
 	bool failing;
+	bool loading; /* glovebox: was executed, and the C library has not come to main() */
 	int calls;
 };
 

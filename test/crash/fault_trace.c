@@ -49,6 +49,7 @@ static struct task *task_of(struct run *r, pid_t pid)
 		exit(2);
 	}
 	r->task[r->n_tasks] = (struct task){ .pid = pid, .role = role_of(r, pid) };
+	r->task[r->n_tasks].loading = r->task[r->n_tasks].role == 0;
 	r->alive++;
 	return &r->task[r->n_tasks++];
 }
@@ -89,15 +90,18 @@ static void on_call(struct run *r, struct task *t)
 		return;
 	t->calls++;
 	r->calls[t->role]++;
-	/* The first thing it does is to look for its standard descriptors. */
-	if (t->role == 0 && !r->own_code && regs.orig_rax == SCMP_SYS(fcntl))
-		r->own_code = t->calls;
+	/* The first thing it does, each time it is executed, is to look for its standard descriptors. */
+	if (t->loading && regs.orig_rax == SCMP_SYS(fcntl)) {
+		t->loading = false;
+		if (!r->own_code)
+			r->own_code = t->calls;
+	}
 	if (t->role != r->role || t->calls != r->call)
 		return;
 	if (r->err == 0) {
 		r->hit = (int)regs.orig_rax;
 		(void)kill(t->pid, SIGKILL);
-	} else if (!is_spared((long)regs.orig_rax)) {
+	} else if (!t->loading && !is_spared((long)regs.orig_rax)) {
 		r->hit = (int)regs.orig_rax;
 		t->failing = true;
 		if (regs.orig_rax == SCMP_SYS(close))
@@ -120,6 +124,7 @@ static void on_stop(struct run *r, pid_t pid, int status)
 			t->foreign = true;
 			seal_take(r, pid);
 		}
+		t->loading = t->role == 0; /* its front becomes the whole program */
 	} else if (status >> 16 == 0 && sig != SIGSTOP && sig != SIGTRAP) {
 		pass = sig;
 	}

@@ -10,6 +10,11 @@ box -- true
 check 'a box runs' "$status" ok
 check 'it knows the layout' "$mode" "$layout"
 
+cat /sys/fs/cgroup/glovebox/memory.max /sys/fs/cgroup/memory/glovebox/memory.limit_in_bytes >/tmp/all 2>/dev/null
+check 'all boxes together are capped in memory' "$(awk '$1 > 0 && $1 < 1e12' /tmp/all | wc -l)" 1
+cat /sys/fs/cgroup/glovebox/pids.max /sys/fs/cgroup/pids/glovebox/pids.max >/tmp/all 2>/dev/null
+check 'and in processes' "$(grep -c '^[0-9]' /tmp/all)" 1
+
 # shellcheck disable=SC2016  # for the shell in the box
 box --memory 32M -- sh -c 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done'
 check 'a memory bomb meets its limit' "$status" memory_limit

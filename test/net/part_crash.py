@@ -41,6 +41,28 @@ def test_egress(world):
     assert box.command("env -u http_proxy curl -sSf -m 30 http://web.example/hello")[1] == "hello from web.example\n", "caught too"
 
 
+def limit_descriptors(pid, soft):
+    """As its own user: root alone may not do this everywhere."""
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status", encoding="ascii").read().splitlines() if ":\t" in line)
+    subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={soft}:"], check=True, timeout=20,
+                   user=int(status["Uid"].split()[0]), group=int(status["Gid"].split()[0]), extra_groups=[])
+
+
+def test_no_descriptors(world):
+    """egress that can have no more descriptors: a new box has no network, those there are keep theirs, and it lives on"""
+    box = world.box("web.example")
+    assert works(box)
+    pid = world.egress_pid()
+    limit_descriptors(pid, 1)
+    try:
+        reply = box.client.ask("POST", "/sandboxes", {"templateID": "base", "network": {"allowOut": ["web.example"], "denyOut": ["0.0.0.0/0"]}})
+    finally:
+        limit_descriptors(pid, 4096)
+    assert world.egress_pid() == pid, "it was started again"
+    assert reply.status != 201, reply
+    assert works(box) and works(world.box("web.example"))
+
+
 def test_server(world):
     """the server killed: a download goes on, the rules stay, and the new one can change them"""
     box = world.box("web.example")

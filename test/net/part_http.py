@@ -165,6 +165,16 @@ def test_not_http(world):
     assert not world.net.requests(), world.net.requests()
 
 
+def test_all_in_one_go(world):
+    """CONNECT to port 80, the request in it and the end, all at once: the answer comes"""
+    box = world.box("web.example")
+    send = "CONNECT web.example:80 HTTP/1.1\r\nHost: web.example:80\r\n\r\n" + as_origin(ABSOLUTE) + "Host: web.example\r\n\r\n"
+    for _ in range(5):  # the end need not be there yet when the request is read
+        result = box.one(do="proxy", send=send, shut=True)
+        assert "hello from web.example" in result["data"], result
+    assert len(world.net.requests()) == 5, world.net.requests()
+
+
 def test_methods(world):
     """every ordinary method passes; what proxies are asked for does not"""
     box = world.box("web.example")

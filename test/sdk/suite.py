@@ -9,6 +9,7 @@ reason. Results: $GLOVEBOX_BUILD/sdk-results.json, from which test/sdk/table mak
 import collections
 import concurrent.futures
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -42,6 +43,7 @@ PACKAGE = {"js": "e2b", "cli": "e2b", "python": "e2b", "interpreter-js": "@e2b/c
 AT_ONCE = 2
 FETCHES_AT_ONCE = 4
 AREA_SECONDS = 240
+BROKEN_OFF_SHOWN = 20_000  # characters of the log
 VERDICT = re.compile(r"^(not )?ok\b(?: \d+)?(?: - )?(.*)$")
 T = tap.Tap()
 LAB = {}  # the laboratory of the area "network" and its service, if there can be one
@@ -171,6 +173,12 @@ def service_with_names(directory):
     return running
 
 
+def cut_off(running):
+    """What the log has of answers that the service broke off."""
+    return "\n".join(line for line in running.log().splitlines()
+                     if '"cut"' in line and os.strerror(errno.ECONNRESET) not in line)
+
+
 def wait_until_loaded(running):
     """Until Python contexts are forked from an interpreter that is loaded: started one by one, twenty of them need
     more memory than a sandbox has. Where they are never forked, the tests that need it say so."""
@@ -262,6 +270,7 @@ def main():
         finally:
             if T.failed:
                 T.diag("the service said at last:\n" + first.log_tail())
+                T.diag("requests that broke off, not by the client:\n" + cut_off(first)[-BROKEN_OFF_SHOWN:])
             statuses = [each.stop() for each in services]
     T.equal(statuses[:2], [0, 0], "the services end when asked")
     T.equal(service.left_behind(), "", "nothing is left behind")

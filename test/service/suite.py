@@ -17,7 +17,7 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
-PARTS = ("part_server", "part_warden", "part_layers", "part_agent", "part_ends", "part_random", "part_cycles", "part_crowd")
+PARTS = ("part_server", "part_warden", "part_layers", "part_pauses", "part_agent", "part_ends", "part_random", "part_cycles", "part_crowd")
 
 
 def main():

@@ -2,6 +2,8 @@
 /* The cgroup drivers against this machine's own cgroups; only the readers of text need no root. */
 #include "sys/cgroup_priv.h"
 
+#include "base/parse.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -874,12 +876,63 @@ static void test_kill_largest(void **state)
 	e = exec_make(&b, &none);
 	small = spawn_ready(&b, &e, say_and_stay);
 	large = spawn_ready(&b, &e, hold_memory);
-	assert_int_equal(cgroup_exec_kill_largest(&b, &e), 0);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e, NULL), 0);
 	assert_int_equal(child_wait(large), SIGKILL);
 	assert_int_equal(kill(small, 0), 0);
-	assert_int_equal(cgroup_exec_kill_largest(&b, &e), 0);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e, NULL), 0);
 	assert_int_equal(child_wait(small), SIGKILL);
-	assert_int_equal(cgroup_exec_kill_largest(&b, &e), -ESRCH);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e, NULL), -ESRCH);
+	box_end(&b, &e);
+}
+
+/* PL-09: of a file that does not fit, no line is cut: a part of a number is another number. */
+static void test_whole_lines(void **state)
+{
+	char path[] = "/tmp/glovebox-lines-XXXXXX", text[16];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(path), 0);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_int_equal(cgroup_read_lines(AT_FDCWD, path, text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(write(fd, "1234\n5678\n", 10), 10);
+	assert_int_equal(cgroup_read_lines(AT_FDCWD, path, text, sizeof(text)), 0);
+	assert_string_equal(text, "1234\n5678\n");
+	assert_int_equal(cgroup_read_lines(AT_FDCWD, path, text, 11), 0);
+	assert_string_equal(text, "1234\n5678\n");
+	assert_int_equal(cgroup_read_lines(AT_FDCWD, path, text, 10), 0);
+	assert_string_equal(text, "1234\n");
+	assert_int_equal(cgroup_read_lines(AT_FDCWD, path, text, 4), 0);
+	assert_string_equal(text, "");
+	(void)close(fd);
+}
+
+#define CROWD 1000 /* more than the kernel lists in one read */
+
+/* One that stands behind a crowd in the list is found, too. */
+static void test_kill_largest_of_many(void **state)
+{
+	static pid_t crowd[CROWD];
+	int victim = -EBADF;
+	siginfo_t info = { 0 };
+	struct cgroup_box b;
+	struct cgroup_exec e;
+	pid_t large;
+
+	(void)state;
+	b = box_make("many", &none);
+	e = exec_make(&b, &none);
+	for (size_t i = 0; i < CROWD; i++)
+		crowd[i] = spawn_ready(&b, &e, say_and_stay);
+	large = spawn_ready(&b, &e, hold_memory);
+	assert_int_equal(cgroup_exec_kill_largest(&b, &e, &victim), 0);
+	assert_int_equal(waitid(P_PIDFD, (id_t)victim, &info, WEXITED), 0);
+	assert_int_equal(info.si_pid, large);
+	(void)close(victim);
+	for (size_t i = 0; i < CROWD; i++)
+		child_end(crowd[i]);
 	box_end(&b, &e);
 }
 
@@ -985,6 +1038,39 @@ static int clean_up(void **state)
 
 enum expect { NO_CGROUPS, NO_LIMITS, LIMITS };
 
+/* A limit as the file says it; UINT64_MAX: there is none. */
+static uint64_t limit_of(int dir, const char *file)
+{
+	uint64_t limit;
+	char text[32];
+
+	if (cgroup_read(dir, file, text, sizeof(text)) < 0)
+		return UINT64_MAX;
+	text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, &limit) == 0 ? limit : UINT64_MAX;
+}
+
+/* Whether all boxes together have limits, and on v2 no swap (where the kernel has any). */
+static bool is_capped(const struct cgroup_host *h)
+{
+	const char *memory = h->mode == CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes";
+	struct cgroup_limits all = cgroup_all_boxes();
+
+	for (size_t i = 0; i < h->n_hier; i++) {
+		int dir = h->hier[i].fd;
+
+		if ((h->hier[i].controllers & CGROUP_MEMORY) &&
+		    limit_of(dir, memory) > all.memory_bytes)
+			return false;
+		if ((h->hier[i].controllers & CGROUP_PIDS) && limit_of(dir, "pids.max") != all.pids)
+			return false;
+		if (faccessat(dir, "memory.swap.max", F_OK, 0) == 0 &&
+		    limit_of(dir, "memory.swap.max") != 0)
+			return false;
+	}
+	return true;
+}
+
 /* As an ordinary user: 0 when all is as expected, else what differs. */
 static int open_as_user(enum expect expect)
 {
@@ -1004,6 +1090,8 @@ static int open_as_user(enum expect expect)
 		return (h.mode == CGROUP_NONE) == (expect == NO_CGROUPS) ? 0 : 9;
 	if ((h.features & want) != want || h.why_none[0] != '\0')
 		return 4;
+	if (!is_capped(&h))
+		return 10;
 	if (create(&h, box_name("user"), &l, &b) < 0)
 		return 5;
 	if (cgroup_exec_create(&b, &l, &e) < 0)
@@ -1125,6 +1213,7 @@ static const struct {
 	{ cmocka_unit_test(test_keyed), 0, ANY },
 	{ cmocka_unit_test(test_words), 0, ANY },
 	{ cmocka_unit_test(test_own_path), 0, ANY },
+	{ cmocka_unit_test(test_whole_lines), 0, ANY },
 	{ cmocka_unit_test(test_split_cpu), 0, ANY },
 	{ cmocka_unit_test(test_none), 0, ANY },
 	{ cmocka_unit_test(test_bad_names), 0, ANY },
@@ -1146,6 +1235,7 @@ static const struct {
 	{ BOX_TEST(test_settle), CGROUP_MEMORY | CGROUP_PIDS | CGROUP_KILL | CGROUP_CPUACCT, ANY },
 	{ BOX_TEST(test_visitor), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_kill_largest), CGROUP_MEMORY, ANY },
+	{ BOX_TEST(test_kill_largest_of_many), CGROUP_MEMORY, ANY },
 	{ BOX_TEST(test_remove_waits), CGROUP_MEMORY | CGROUP_KILL, ANY },
 	{ BOX_TEST(test_reap_kills_and_removes), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_reap_partial), CGROUP_MEMORY | CGROUP_PIDS, ANY },

@@ -76,6 +76,20 @@ int lookup_open(struct egress *e, const char *servers, struct fail *fail)
 	return 0;
 }
 
+/* The real one, counted: a policy can be long. */
+static size_t n_judged;
+enum policy_reason __real_policy_name(const struct policy *p, const char *name, uint16_t port,
+				      bool *ret_by_name);
+enum policy_reason __wrap_policy_name(const struct policy *p, const char *name, uint16_t port,
+				      bool *ret_by_name);
+
+enum policy_reason __wrap_policy_name(const struct policy *p, const char *name, uint16_t port,
+				      bool *ret_by_name)
+{
+	n_judged++;
+	return __real_policy_name(p, name, port, ret_by_name);
+}
+
 /* --- helpers ------------------------------------------------------------------------------------------------- */
 
 static struct net_address address(const char *text)
@@ -489,6 +503,33 @@ static void test_under_way(void **state)
 	assert_int_equal(box.n_lookups, 0);
 }
 
+/* The others have taken every place: a box still has two lookups, one after the other, and what is too much goes again. */
+static void share_full_cache(void)
+{
+	struct resolve q[3];
+	struct lookup *l[2];
+
+	resolve_disown(&box);
+	ask(&q[0], "s0.example.com", 443);
+	l[0] = started;
+	ask(&q[1], "s1.example.com", 443);
+	l[1] = started;
+	ask(&q[2], "s2.example.com", 443);
+	assert_int_equal(q[0].reason, 0);
+	assert_int_equal(q[1].reason, 0);
+	assert_int_equal(q[2].reason, POLICY_BUSY);
+	arrive(l[0], "8.8.8.8");
+	arrive(l[1], "8.8.8.8");
+	assert_int_equal(q[1].reason, POLICY_ALLOWED);
+	ask(&q[2], "s2.example.com", 443);
+	assert_int_equal(q[2].reason, 0);
+	n_started = 0;
+	ask(&q[1], "s1.example.com", 443); /* both were forgotten for it */
+	assert_int_equal(n_started, 1);
+	resolve_cancel(&g, &q[1]);
+	resolve_cancel(&g, &q[2]);
+}
+
 /* However many names there are, the memory for them is bounded; those under way are not thrown away. */
 static void test_full_cache(void **state)
 {
@@ -504,7 +545,9 @@ static void test_full_cache(void **state)
 	for (size_t i = 1; i < ARRAY_SIZE(q); i++) {
 		(void)snprintf(name, sizeof(name), "f%zu.example.com", i);
 		resolve_disown(&box); /* as if they were many boxes */
+		box.n_lookups = 2;    /* that have some under way already */
 		ask(&q[i], name, 443);
+		box.n_lookups -= 2;
 		busy += q[i].reason == POLICY_BUSY;
 	}
 	assert_in_range(busy, ARRAY_SIZE(q) - 4096, ARRAY_SIZE(q) - 3900);
@@ -512,6 +555,7 @@ static void test_full_cache(void **state)
 	assert_int_equal(q[0].reason, POLICY_ALLOWED);
 	ask(&q[0], "late.example.com", 443); /* has the place of the first */
 	assert_int_equal(q[0].reason, 0);
+	share_full_cache();
 	resolve_cancel(&g, &q[0]);
 	for (size_t i = 1; i < ARRAY_SIZE(q); i++)
 		resolve_cancel(&g, &q[i]);
@@ -546,6 +590,39 @@ static void test_told(void **state)
 	begin(false);
 	assert_int_equal(commit(), 0);
 	assert_false(resolve_told(&g, &box, &b, 443, name)); /* not allowed any more */
+}
+
+/* Many names with one address: the newest that is allowed is found without asking about the older ones. */
+static void test_told_newest(void **state)
+{
+	struct net_address a = address("8.8.8.8");
+	char name[POLICY_NAME_SIZE];
+
+	(void)state;
+	begin(false);
+	rule("*.example.com:443", 0);
+	rule("n7.example.com:22", 0);
+	assert_int_equal(commit(), 0);
+	for (unsigned i = 0; i < 1500; i++) { /* more than are remembered */
+		(void)snprintf(name, sizeof(name), "n%u.example.com", i);
+		told_add(&box, name, &a, 1);
+	}
+	n_judged = 0;
+	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_string_equal(name, "n1499.example.com");
+	assert_int_equal(n_judged, 1);
+	told_add(&box, "n700.example.com", &a, 1); /* once more */
+	told_add(&box, "n7.example.com", &a, 1);
+	told_add(&box, "n8.example.org", &a, 1); /* not allowed */
+	n_judged = 0;
+	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_string_equal(name, "n7.example.com");
+	assert_int_equal(n_judged, 2);
+	told_add(&box, "n700.example.com", &a, 1);
+	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_string_equal(name, "n700.example.com");
+	assert_true(resolve_told(&g, &box, &a, 22, name));
+	assert_string_equal(name, "n7.example.com");
 }
 
 /* --- the log ----------------------------------------------------------------------------------------------------- */
@@ -664,8 +741,8 @@ int main(void)
 		TEST(test_operator),       TEST(test_own_addresses), TEST(test_headers),
 		TEST(test_not_asked),      TEST(test_cache),         TEST(test_change_under_way),
 		TEST(test_private_answer), TEST(test_budget),        TEST(test_told),
-		TEST(test_report),         TEST(test_timers),        TEST(test_watches),
-		TEST(test_under_way),      TEST(test_full_cache),
+		TEST(test_told_newest),    TEST(test_report),        TEST(test_timers),
+		TEST(test_watches),        TEST(test_under_way),     TEST(test_full_cache),
 	};
 
 	return cmocka_run_group_tests(tests, open_cache, NULL);

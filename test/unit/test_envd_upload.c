@@ -18,9 +18,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #define SIZE (UINT64_C(3) << 20) /* of the body: three times what the pipe holds */
 #define FIRST 1000               /* of it through the library */
+#define FLOODS_MAX 100           /* nobody listens for so many seconds */
 
 static struct {
 	int agent;     /* the agent's end, */
@@ -34,11 +37,21 @@ static struct {
 	bool stuck;       /* what is coming cannot be moved */
 	unsigned splices; /* how often it was tried */
 	unsigned status;
+	unsigned floods;    /* frames that nobody asked for */
 	void (*acts)(void); /* the agent, whenever it is waited for */
 } world;
 
 static struct sandbox sandbox;
 static struct request request;
+
+/* In the place of libc's: a second passes whenever the agent floods. */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	long r = syscall(SYS_clock_gettime, clock, ret);
+
+	ret->tv_sec += world.floods;
+	return (int)r;
+}
 
 /* --- the rest of the server ------------------------------------------------------------------------- */
 
@@ -264,6 +277,12 @@ static void claim_to_have_it(void)
 		say_entry();
 }
 
+static void flood(void)
+{
+	assert_true(++world.floods < FLOODS_MAX);
+	assert_int_equal(wire_send(world.agent, WIRE_DATA, "x", 1), 0);
+}
+
 /* --- the test's own ----------------------------------------------------------------------------------- */
 
 static int setup(void **state)
@@ -387,6 +406,13 @@ static void test_client_gone(void **state)
 	expect_pipe_ended();
 }
 
+/* An agent that talks on after the upload was given up is not listened to for ever. */
+static void test_floods(void **state)
+{
+	(void)state;
+	expect(flood, 500, 1);
+}
+
 /* Bytes that are there and cannot be moved are not waited for again and again. */
 static void test_stuck(void **state)
 {
@@ -416,7 +442,7 @@ int main(void)
 		CASE(test_whole),    CASE(test_hangs_up),       CASE(test_closes_the_pipe),
 		CASE(test_full),     CASE(test_full_and_keeps), CASE(test_does_not_read),
 		CASE(test_nonsense), CASE(test_too_early),      CASE(test_client_gone),
-		CASE(test_stuck),    CASE(test_small),
+		CASE(test_stuck),    CASE(test_small),          CASE(test_floods),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* the server blocks it */

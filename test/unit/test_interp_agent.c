@@ -19,9 +19,12 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #define ASKED_MAX 16
 #define TEXT_MAX ((size_t)8 << 20)
+#define FLOODS_MAX 1000 /* nobody listens for so many seconds */
 
 static struct {
 	int agent; /* the agent's end */
@@ -37,11 +40,23 @@ static struct {
 	char *text; /* what the client got */
 	size_t len;
 	bool client_gone;
+	bool floods; /* the agent, with output, whenever it is waited for */
+	unsigned n_floods;
 } world;
 
 static struct server server;
 static struct sandbox sandbox;
 static struct request request;
+static size_t key_results;
+
+/* In the place of libc's: a second passes whenever the agent floods. */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	long r = syscall(SYS_clock_gettime, clock, ret);
+
+	ret->tv_sec += world.n_floods;
+	return (int)r;
+}
 
 /* --- the rest of the server ------------------------------------------------------------------------- */
 
@@ -135,6 +150,10 @@ static int wait_now(int fd, short events, int timeout_ms)
 
 	if (world.client_gone)
 		return -ECONNRESET;
+	if (world.floods) {
+		assert_true(++world.n_floods < FLOODS_MAX);
+		assert_int_equal(wire_send(world.agent, WIRE_OUT, "x", 1), 0);
+	}
 	return poll(&p, 1, MIN(timeout_ms, 50)) > 0 ? 1 : 0;
 }
 
@@ -238,7 +257,7 @@ static int setup(void **state)
 	server.config.interpreter_cell_output = 1000;
 	(void)snprintf(server.config.interpreter_preload, sizeof(server.config.interpreter_preload),
 		       "numpy");
-	sandbox = (struct sandbox){ .server = &server, .refs = 1 };
+	sandbox = (struct sandbox){ .server = &server, .refs = 1, .key_results = &key_results };
 	pthread_mutex_init(&sandbox.lock, NULL);
 	(void)snprintf(sandbox.info.id, sizeof(sandbox.info.id), "i1");
 	request = (struct request){ .sandbox = &sandbox, .server = &server };
@@ -740,18 +759,19 @@ static void test_large_event(void **state)
 {
 	static char piece[WIRE_DATA_MAX];
 	const struct wire_event e = { .kind = WIRE_EVENT_RESULT };
-	struct interp_assembly a = { 0 };
+	struct interp_assembly a;
 	size_t n = INTERP_EVENT_MAX / sizeof(piece) + 2;
 
 	(void)state;
 	memset(piece, 'x', sizeof(piece));
-	interp_assembly_reset(&a);
+	interp_assembly_init(&a, &key_results);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(interp_assembly_add(&a, piece, sizeof(piece)), 0);
 	assert_true(a.too_large);
 	assert_int_equal(a.text.len, 0);
 	interp_assembly_release(&a);
 	assert_int_equal(a.charged, 0);
+	assert_int_equal(key_results, 0);
 	/* In a cell: an error says so, and what follows is shown. */
 	world.answer = starts;
 	run();
@@ -765,19 +785,56 @@ static void test_large_event(void **state)
 	assert_true(has("\"name\":\"ResultTooLarge\"") && has("\"text\":\"after\""));
 }
 
+static void add_large(struct interp_assembly *a)
+{
+	enum { PIECES = 400 };
+	static char piece[WIRE_DATA_MAX];
+
+	for (size_t k = 0; k < PIECES; k++)
+		assert_int_equal(interp_assembly_add(a, piece, sizeof(piece)), 0);
+}
+
+/* However many one key has that nobody reads, there is room for another's. */
+static void test_share_of_key(void **state)
+{
+	enum { CELLS = 24 };
+	static struct interp_assembly many[CELLS];
+	struct interp_assembly other;
+	size_t of_other = 0;
+
+	(void)state;
+	for (size_t i = 0; i < CELLS; i++) {
+		interp_assembly_init(&many[i], &key_results);
+		add_large(&many[i]);
+	}
+	assert_false(many[0].too_large);
+	assert_true(many[CELLS - 1].too_large);
+	interp_assembly_init(&other, &of_other);
+	add_large(&other);
+	assert_false(other.too_large);
+	interp_assembly_reset(&other);
+	interp_assembly_release(&other);
+	for (size_t i = 0; i < CELLS; i++) {
+		interp_assembly_reset(&many[i]);
+		interp_assembly_release(&many[i]);
+	}
+	assert_int_equal(key_results, 0);
+	assert_int_equal(of_other, 0);
+}
+
 /* Many that are being put together share one bound; small ones are outside of it. */
 static void test_many_large_events(void **state)
 {
-	enum { CELLS = 24, PIECES = 400 };
+	enum { CELLS = 24 };
 	static struct interp_assembly all[CELLS];
+	static size_t of_key[CELLS];
 	static char piece[WIRE_DATA_MAX];
 	size_t refused = 0;
 
 	(void)state;
 	for (size_t i = 0; i < CELLS; i++) {
-		interp_assembly_reset(&all[i]);
-		for (size_t k = 0; k < PIECES; k++)
-			assert_int_equal(interp_assembly_add(&all[i], piece, sizeof(piece)), 0);
+		interp_assembly_init(&all[i], &of_key[i]);
+		add_large(&all[i]);
 		refused += all[i].too_large;
 	}
 	assert_true(refused > 0 && refused < CELLS);
@@ -863,6 +920,23 @@ static void test_create_nowhere(void **state)
 	assert_string_equal(world.text, "[" DEFAULTS "]");
 }
 
+/* LIST, CELL: its start-up file prints without an end. CONTEXT_TELL: it is removed. */
+static bool prints_for_ever(size_t nth)
+{
+	world.floods = world.asked[nth - 1] == WIRE_CELL;
+	return world.floods || lists_nothing(nth);
+}
+
+static void test_create_floods(void **state)
+{
+	(void)state;
+	world.answer = prints_for_ever;
+	request.body = json_object();
+	assert_int_equal(interp_contexts_create(&request), 0);
+	assert_int_equal(world.status, 504);
+	assert_int_equal(world.asked[world.n_asked - 1], WIRE_CONTEXT_TELL);
+}
+
 /* --- a language without state --------------------------------------------------------------------------------- */
 
 /* FS, EXEC, EXEC, and FS once more when it is closed. */
@@ -936,9 +1010,11 @@ int main(void)
 		TEST(test_bad_events),
 		TEST(test_large_event),
 		TEST(test_many_large_events),
+		TEST(test_share_of_key),
 		TEST(test_list),
 		TEST(test_list_without_end),
 		TEST(test_create_nowhere),
+		TEST(test_create_floods),
 		TEST(test_once),
 		TEST(test_once_broken),
 	};

@@ -250,7 +250,7 @@ static void test_before_there_is_one(void **state)
 	fd_close(e.sock);
 }
 
-/* What egress refuses is forgotten: the next egress gets the rules before. */
+/* What egress refuses is forgotten: it is told the rules before, and so is the next egress. */
 static void test_refused(void **state)
 {
 	struct egress_end e = connect_egress(server.outlets), next;
@@ -264,6 +264,8 @@ static void test_refused(void **state)
 	expect_rule(&e, "b.test");
 	answer(&e, ESRCH);
 	assert_int_equal(end(&w), -ESRCH);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
 	next = connect_egress(server.outlets);
 	expect_rule(&next, "a.test");
 	answer(&next, 0);
@@ -375,6 +377,8 @@ static void test_nothing_for_nobody(void **state)
 	expect_rule(&e, "b.test");
 	answer(&e, ENOENT);
 	assert_int_equal(end(&w), -ENOENT);
+	expect_rule(&e, "");
+	answer(&e, ENOENT);
 	next = connect_egress(server.outlets);
 	expect_rule(&next, "");
 	answer(&next, ENOENT);

@@ -160,13 +160,36 @@ static void test_trim(void **state)
 	}
 }
 
+/* The smaller of what a pipe holds and of a buffer's size was once asked for twice, and the pipe had filled between:
+ * more was read than the buffer could take. */
+static size_t grows(size_t *held)
+{
+	size_t now = *held;
+
+	*held += 65536;
+	return now;
+}
+
+static void test_asked_once(void **state)
+{
+	size_t held = 0;
+
+	(void)state;
+	assert_int_equal(MIN(grows(&held), (size_t)16384), 0);
+	assert_int_equal(held, 65536);
+	assert_int_equal(MAX((size_t)16384, grows(&held)), 65536);
+	assert_int_equal(held, 131072);
+	assert_int_equal(MIN(MAX(grows(&held), 1), 65536), 65536);
+	assert_int_equal(held, 196608);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_u64),      cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_duration), cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_buf_add),  cmocka_unit_test(test_buf_read),
-		cmocka_unit_test(test_trim),
+		cmocka_unit_test(test_trim),     cmocka_unit_test(test_asked_once),
 	};
 
 	return cmocka_run_group_tests_name("parse", tests, NULL, NULL);

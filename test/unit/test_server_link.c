@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "server/link.h"
@@ -181,6 +182,41 @@ static void test_late(void **state)
 	close_link(l);
 }
 
+/* No number is free for a reply's descriptor: it comes without, and the conversation goes on. */
+static void test_no_number_free(void **state)
+{
+	struct link *l = open_link();
+	struct asker a = { .link = l };
+	struct rlimit full, before;
+	struct warden_frame f;
+	int highest;
+
+	(void)state;
+	assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+	receive(&f, WARDEN_KILL);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	full = before;
+	highest = dup(pair[1]);
+	full.rlim_cur = (rlim_t)highest + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+	send_reply(f.head.request, EBUSY, pair[1]);
+	pthread_join(a.thread, NULL);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	fd_close(highest);
+	assert_int_equal(a.r, 0);
+	assert_int_equal(a.err, EBUSY);
+	assert_true(a.fd < 0);
+	assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
+	receive(&f, WARDEN_KILL);
+	send_reply(f.head.request, 0, pair[1]);
+	pthread_join(a.thread, NULL);
+	assert_int_equal(a.r, 0);
+	assert_true(a.fd >= 0);
+	fd_close(a.fd);
+	assert_int_equal(told.lost, 0);
+	close_link(l);
+}
+
 /* Everybody who waits hears of the warden's death at once, and everybody who asks later too. */
 static void test_lost(void **state)
 {
@@ -218,9 +254,8 @@ static void test_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_many),           cmocka_unit_test(test_late),
+		cmocka_unit_test(test_no_number_free), cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_nonsense),
 	};
 

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "sys/sock.h"
@@ -431,6 +432,39 @@ static void test_unwanted_fds(void **state)
 	fd_close(pair[1]);
 }
 
+/* As many as there is room for, but no free number for one of them: that is our own trouble, not the sender's. */
+static void test_no_number_free(void **state)
+{
+	struct rlimit full, before;
+	int pair[2], got[2], fds[2], pipes[2];
+	size_t n_got = ARRAY_SIZE(got), n_open;
+
+	(void)state;
+	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(pipe(pipes), 0);
+	fds[0] = fds[1] = pair[0];
+	n_open = open_fds();
+	assert_int_equal(wire_send_fds(pair[0], WIRE_GET, "12345678", 8, fds, 2), 0);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_GET, "12345678", 8, fds, 2), 0);
+	assert_int_equal(wire_send_fds(pair[0], WIRE_DONE, NULL, 0, fds, 1), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	full = before;
+	full.rlim_cur = (rlim_t)pipes[1] + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0);
+	assert_int_equal(wire_recv_fds(pair[1], &frame, CONTROL, got, &n_got), -EMFILE);
+	assert_int_equal(frame.head.type, WIRE_GET);
+	/* One of two. */
+	fd_close(pipes[1]);
+	assert_int_equal(wire_recv_fds(pair[1], &frame, CONTROL, got, &n_got), -EMFILE);
+	/* Where none may come it is the sender's all the same. */
+	assert_int_equal(wire_recv(pair[1], &frame, FROM_OP), -EPROTO);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(open_fds(), n_open - 1);
+	fd_close(pipes[0]);
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+}
+
 static void test_wanted_fds(void **state)
 {
 	int pipes[2], pair[2], got[4];
@@ -477,7 +511,8 @@ int main(void)
 		cmocka_unit_test(test_values),     cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_names),      cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_garbage),    cmocka_unit_test(test_unwanted_fds),
-		cmocka_unit_test(test_wanted_fds), cmocka_unit_test(test_step_names),
+		cmocka_unit_test(test_wanted_fds), cmocka_unit_test(test_no_number_free),
+		cmocka_unit_test(test_step_names),
 	};
 
 	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "sys/sock.h"
@@ -319,6 +320,41 @@ static void test_descriptors(void **state)
 	}
 }
 
+/* A receiver that may open no more is told so: that is no nonsense of the sender. */
+static void test_no_descriptors_left(void **state)
+{
+	int pair[2], got[EGRESS_DOORS_MAX], fds[SOCK_FDS_MAX] = { 0 };
+	static struct egress_frame in;
+	struct rlimit before, none;
+	size_t n = 99;
+
+	(void)state;
+	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (rlim_t spare = 0; spare < 2; spare++) { /* the lowest that are free are the next */
+		good(EGRESS_OPEN);
+		assert_int_equal(egress_send(pair[0], EGRESS_OPEN, &frame, fds, 2), 0);
+		none = (struct rlimit){ (rlim_t)pair[1] + 1 + spare, before.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+		assert_int_equal(egress_recv(pair[1], &in, WARDEN, got, &n), -EMFILE);
+		assert_int_equal(n, 0);
+		assert_int_equal(fcntl(pair[1] + 1, F_GETFD), -1); /* nor does one of two stay */
+		assert_string_equal(in.as_OPEN.id, "box1");
+		/* What is no message is none without its descriptors either. */
+		good(EGRESS_OPEN);
+		frame.as_OPEN.zero = 1;
+		assert_int_equal(egress_send(pair[0], EGRESS_OPEN, &frame, fds, 2), 0);
+		assert_int_equal(egress_recv(pair[1], &in, WARDEN, got, &n), -EPROTO);
+		/* Any where none may come. */
+		good(EGRESS_COMMIT);
+		assert_int_equal(egress_send(pair[0], EGRESS_COMMIT, &frame, fds, 1), 0);
+		assert_int_equal(egress_recv(pair[1], &in, SERVER, NULL, NULL), -EPROTO);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	}
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+}
+
 static void test_end_and_wait(void **state)
 {
 	static struct egress_frame in;
@@ -343,7 +379,7 @@ int main(void)
 		cmocka_unit_test(test_open),          cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_headers),       cmocka_unit_test(test_header_hosts),
 		cmocka_unit_test(test_events),        cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_end_and_wait),
+		cmocka_unit_test(test_end_and_wait),  cmocka_unit_test(test_no_descriptors_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

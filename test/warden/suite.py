@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import ctypes
 import glob
 import random
 import re
@@ -29,6 +30,7 @@ ONLY = os.environ.get("WARDEN_ONLY", "")
 TMP = tempfile.mkdtemp(prefix="glovebox-warden.")
 STATE = TMP + "/state"
 LOG = TMP + "/log"
+SYS_PIDFD_GETFD = 438  # of every architecture
 MOUNTS_BEFORE = open("/proc/self/mountinfo").readlines()
 
 
@@ -275,6 +277,48 @@ def test_memory():
     assert s.target(USAGE, "m").usage["oom_kills"] > 0
     assert sh(control, "echo alive") == (0, "alive\n")
     assert w.stop() == 0
+
+
+def test_memory_one_at_a_time():
+    """While a large process is dying, nobody else in the box is killed for what it still has."""
+    need(MEMORY_CGROUP, "memory controller")
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("m", memory=128 * MIB, disk=2048 * MIB).fd
+    assert sh(control, "for i in $(seq 20); do setsid sleep 1000 >/dev/null 2>&1 & done") == (0, "")
+    hog = "import time; x = bytearray(1800 << 20); x[::4096] = bytes(len(x[::4096])); time.sleep(1000)"
+    assert run(control, ["/usr/bin/python3", "-c", hog])[0] == -1
+    time.sleep(0.5)
+    usage = s.target(USAGE, "m").usage
+    assert usage["pids_now"] == 20 and usage["oom_kills"] == 1, usage
+    assert w.stop() == 0
+
+
+def test_memory_without_end():
+    """A box that has a next process for each that is killed for its memory is ended."""
+    need(MEMORY_CGROUP, "memory controller")
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("m", memory=64 * MIB, disk=1024 * MIB).fd
+    crowd = """if 1:
+        import os, signal
+        def eat():
+            if os.fork() == 0:
+                x = bytearray(8 << 20)
+                x[::4096] = bytes(len(x[::4096]))
+                signal.pause()
+        for i in range(40):
+            eat()
+        while os.wait():
+            eat()"""
+    try:
+        run(control, ["/usr/bin/python3", "-c", crowd])
+    except (EOFError, OSError):
+        pass
+    assert s.wait_event(ENDED) == ("m", MEMORY)
+    assert s.create("m").err == 0 and w.stop() == 0 and stale_boxes() == []
 
 
 def confined(pid):
@@ -562,6 +606,31 @@ def test_zygote_does_not_read():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+def limit_numbers(pid, soft):
+    """As the process's own user, who may without any capability."""
+    status = open(f"/proc/{pid}/status").read()
+    uid, gid = (int(re.search(rf"^{word}:\t(\d+)", status, re.M)[1]) for word in ("Uid", "Gid"))
+    subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={soft}:"], user=uid, group=gid, extra_groups=[], check=True)
+
+
+def test_zygote_without_numbers():
+    """One that has no descriptor free for an order says so, and lives on."""
+    w = warden("--interpreter-preload", "json", zygote=True)
+    s = w.server()
+    s.hello()
+    box = s.create("one")
+    assert ask_until(s, "one").err == 0
+    before = zygotes(w.process.pid)[False]
+    limit_numbers(before, "2")  # what it polls is not more than that
+    assert s.context("one", name="two").err == 0
+    assert wait_for(lambda: os.strerror(errno.EMFILE) in open(LOG).read())
+    limit_numbers(before, "1024")
+    assert ask_until(s, "one", name="three").err == 0
+    assert cell(box.fd, "print(3)", context="three") == "3\n"
+    assert zygotes(w.process.pid)[False] == before
+    assert w.stop() == 0 and stale_boxes() == []
+
+
 def with_own_etc():
     """A program that is glovebox with a copy of /etc in the place of the host's."""
     subprocess.run(["cp", "-a", "/etc", TMP + "/etc"], check=True)
@@ -612,6 +681,8 @@ def test_server_dies():
     loop = "(while :; do echo x >> /tmp/beat; sleep 0.02; done) >/dev/null 2>&1 & until [ -s /tmp/beat ]; do sleep 0.01; done; echo started"
     assert sh(control, loop) == (0, "started\n")
     assert s.target(PAUSE, "box3").err == 0
+    # A box that was made anew under its id lives: of the end of the old one nobody is told.
+    assert s.target(KILL, "box5").err == 0 and s.create("box5").err == 0
     s, boxes, ended = restart(w, s)
     assert len(boxes) == 21 and ended == {}, (boxes, ended)
     assert boxes["box3"].state == IS_PAUSED and boxes["box4"].state == RUNNING
@@ -1181,6 +1252,34 @@ def test_net_egress_killed():
     assert link.allow("b1", web.at) == 0 and ask(controls[1], web) == "HTTP/1.1 200 OK"
     assert w.stop() == 0 and stale_boxes() == []
     web.close()
+
+
+def hang_up(pid):
+    """Ends the sockets of a process as if it had closed them: here those between rooms, which keep messages apart."""
+    pidfd = os.pidfd_open(pid)
+    fds = [int(fd) for fd in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:")]
+    sockets = [socket.socket(fileno=ctypes.CDLL(None).syscall(SYS_PIDFD_GETFD, pidfd, fd, 0)) for fd in fds]
+    for s in sockets:
+        if s.type == socket.SOCK_SEQPACKET:
+            s.shutdown(socket.SHUT_RDWR)
+        s.close()
+    os.close(pidfd)
+
+
+def test_net_egress_hangs_up():
+    """One that hears nobody any more but does not end is ended, and a new one started."""
+    w = warden()
+    s = w.server()
+    s.hello()
+    assert s.create("b").err == 0 and s.net("b").err == 0
+    s.egress().close()
+    old = egress_of(w.process.pid)
+    os.kill(old, signal.SIGSTOP)
+    hang_up(old)
+    assert wait_for(lambda: not alive(old)), "it was left as it was"
+    s.egress().close()
+    assert egress_of(w.process.pid) != old
+    assert w.stop() == 0 and stale_boxes() == []
 
 
 def test_net_server_killed():

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes that are paused without memory, at bad moments: what was answered holds, and what has ended stays so."""
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+
+from helpers import kill_server, running
+from service import wait_for
+
+ENDED = 3  # as the store writes it
+
+
+def pause_cold(client, box):
+    return client.ask("POST", f"/sandboxes/{box.id}/pause", {"memory": False}).status
+
+
+def connect(client, box, timeout=600):
+    return client.ask("POST", f"/v2/sandboxes/{box.id}/connect", {"timeout": timeout}).status
+
+
+def state_of(each, box):
+    """What the store says."""
+    with contextlib.closing(sqlite3.connect(f"file:{each.state}/db/glovebox.db?mode=ro", uri=True)) as db:
+        return db.execute("SELECT state FROM sandboxes WHERE id = ?", (box.id,)).fetchone()[0]
+
+
+def test_new_server(_):
+    """kill -9 of the server: one that was paused without memory and goes on does so with the next"""
+    with running() as (each, client):
+        box = client.create(timeout=600)
+        assert pause_cold(client, box) == 204 and connect(client, box) == 201
+        assert box.run("echo kept >file")[2]["exited"]
+        kill_server(each)
+        assert client.ask("GET", f"/sandboxes/{box.id}").status == 200
+        assert box.run("cat file")[0] == b"kept\n"
+
+
+def test_deadline(_):
+    """its time is over while its files are copied: either it was paused, or it has ended and nobody said otherwise"""
+    with running() as (_each, client):
+        answers = []
+        for early in (0.01, 0.05, 0.1, 0.2):
+            box = client.create(timeout=600)
+            assert box.run("head -c 300M /dev/zero >file")[2]["exited"]
+            assert client.ask("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 1}).status == 204
+            time.sleep(1 - early)
+            answers.append(pause_cold(client, box))
+            if answers[-1] == 204:
+                assert connect(client, box) == 201, early
+                assert box.run("wc -c <file")[0] == b"314572800\n", early
+            box.kill()
+        assert 204 in answers and set(answers) <= {204, 404}, answers
+
+
+def test_no_time(_):
+    """resumed for no time at all: it ends, and is not on record as living"""
+    with running(pool_size=0) as (each, client):
+        for _ in range(15):
+            box = client.create(timeout=600)
+            assert pause_cold(client, box) == 204
+            assert connect(client, box, timeout=0) in (201, 404)
+            assert wait_for(lambda: client.ask("GET", f"/sandboxes/{box.id}").status == 404)  # pylint: disable=cell-var-from-loop
+            assert wait_for(lambda: state_of(each, box) == ENDED, 2), state_of(each, box)  # pylint: disable=cell-var-from-loop
+
+
+@contextlib.contextmanager
+def store_locked(each):
+    """Nothing can be saved meanwhile."""
+    with contextlib.closing(sqlite3.connect(f"{each.state}/db/glovebox.db", isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+
+
+def test_not_saved(_):
+    """its files were kept but that cannot be saved: it goes on as if nobody had asked, and can be killed"""
+    with running(pool_size=0) as (each, client):
+        box, got = client.create(timeout=600), []
+        assert box.run("head -c 300M /dev/zero >file")[2]["exited"]
+        thread = threading.Thread(target=lambda: got.append(pause_cold(client, box)))
+        thread.start()
+        assert wait_for(lambda: os.listdir(f"{each.state}/layers"), pause=0.001)
+        with store_locked(each):
+            thread.join()
+        assert got == [500], got
+        assert box.run("wc -c <file")[0] == b"314572800\n"
+        assert box.kill().status == 204 and wait_for(lambda: not each.agents())
+
+
+def test_one_name(_):
+    """two snapshots of one name at once: the newer one is there"""
+    with running() as (_each, client):
+        boxes = [client.create(timeout=600) for _ in range(4)]
+
+        def snapshot(box, got):
+            got.append(client.ask("POST", f"/sandboxes/{box.id}/snapshots", {"name": "same"}).status)
+
+        for _ in range(60):
+            got = []
+            threads = [threading.Thread(target=snapshot, args=(box, got)) for box in boxes]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert got == [201] * len(boxes), got
+            assert len(client.ask("GET", "/snapshots").json()) == 1
