@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sudo.h"
 
-#define SECURE_PATH "/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 extern char **environ;
 
 static int send_text(int sock, enum wire_type type, const char *text)
@@ -74,7 +72,7 @@ static int send_environment(int sock, const struct sudo_options *o)
 	(void)snprintf(uid, sizeof(uid), "%u", getuid());
 	(void)snprintf(gid, sizeof(gid), "%u", getgid());
 	if (r == 0)
-		r = send_variable(sock, "PATH", SECURE_PATH);
+		r = send_variable(sock, "PATH", WIRE_BOX_PATH);
 	if (r == 0)
 		r = send_variable(sock, "SUDO_USER", getuid() == 0 ? "root" : "user");
 	if (r == 0)

@@ -11,7 +11,6 @@
 #include "server/sandbox.h"
 
 #define ENVD_TAG_MAX 256
-#define ENVD_PATH "/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define ENVD_WAIT_MS 60000 /* for an answer of the agent, unless the client gives less */
 
 /* --- one question to the agent (envd_talk.c) -------------------------------------------------------- */

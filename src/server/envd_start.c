@@ -31,7 +31,7 @@ static int send_variable(void *arg, const char *name, const char *value)
 static int send_environment(struct talk *t, const struct envd_start *start)
 {
 	const struct store_sandbox *info = &t->request->sandbox->info;
-	int r = talk_text(t, WIRE_ENV, "PATH=" ENVD_PATH);
+	int r = talk_text(t, WIRE_ENV, "PATH=" WIRE_BOX_PATH);
 
 	if (r == 0)
 		r = sandbox_network_variables(t->request->sandbox, start->envs, send_variable, t);

@@ -19,7 +19,7 @@ int interp_variables(struct sandbox *b, int (*add)(void *arg, const char *name, 
 	const struct store_sandbox *info = &b->info;
 	const char *name;
 	json_t *value;
-	int r = add(arg, "PATH", ENVD_PATH);
+	int r = add(arg, "PATH", WIRE_BOX_PATH);
 
 	if (r == 0)
 		r = sandbox_network_variables(b, NULL, add, arg);

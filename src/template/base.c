@@ -10,6 +10,7 @@
 #include "template/bundle.h"
 #include "template/embedded.h"
 #include "template/template_priv.h"
+#include "wire/wire.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -92,7 +93,7 @@ static const struct {
 	/* `bash -l -c` reads it before each command, so it says nothing and starts nothing. A PATH that was
 	 * given stays. */
 	{ "etc/profile",
-	  ": \"${PATH:=/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}\"\n"
+	  ": \"${PATH:=" WIRE_BOX_PATH "}\"\n"
 	  "export PATH\n"
 	  "umask 022\n"
 	  "if [ -n \"${BASH_VERSION-}\" ] && [ -n \"${PS1-}\" ]; then . /etc/bash.bashrc; fi\n" },

@@ -20,6 +20,11 @@
 #define WIRE_USER_MAX 32
 #define WIRE_ATTR_MAX 4096
 
+/* Where commands of a sandbox are looked for; at last where Go is when it came from no package. */
+#define WIRE_BOX_PATH                                                                              \
+	"/opt/glovebox/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:"          \
+	"/usr/local/go/bin"
+
 struct wire_head {
 	uint16_t type; /* enum wire_type */
 	uint16_t zero;
