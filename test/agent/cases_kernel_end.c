@@ -123,7 +123,9 @@ static void test_kill(void **state)
 	expect_end(sock);
 	expect_failed(next, WIRE_STEP_CONTEXT, EPIPE);
 	/* What it had left in its session went with it, and the name is free. */
-	run_sh(&(struct spec){ 0 }, "pgrep -fx 'sleep 301' && exit 1; exit 0", &o);
+	run_sh(&(struct spec){ 0 },
+	       "for i in $(seq 200); do pgrep -fx 'sleep 301' || exit 0; sleep 0.05; done; exit 1",
+	       &o);
 	assert_int_equal(o.exit.code, 0);
 	(void)kernel_make("test");
 	cell_run(&test, "print('new')", &s);

@@ -130,7 +130,7 @@ static void take_over(int fds[_WIRE_RUNNER_MAX])
 /* What it says, prints and how it ends is the command's. */
 static void test_becomes(void **state)
 {
-	int fds[_WIRE_RUNNER_MAX], sock, other = sh_start(&(struct spec){ 0 }, "sleep 0.3; exit 7");
+	int fds[_WIRE_RUNNER_MAX], sock, other = sh_start(&(struct spec){ 0 }, "sleep 3; exit 7");
 	uint32_t pid = expect_started(other);
 
 	(void)state;
@@ -155,7 +155,7 @@ static void test_becomes(void **state)
 static void test_fails(void **state)
 {
 	const struct wire_failed failed = { .step = WIRE_STEP_CWD, .err = ENOTDIR };
-	int fds[_WIRE_RUNNER_MAX], sock, other = sh_start(&(struct spec){ 0 }, "sleep 0.3");
+	int fds[_WIRE_RUNNER_MAX], sock, other = sh_start(&(struct spec){ 0 }, "sleep 3");
 	uint32_t pid = expect_started(other);
 
 	(void)state;

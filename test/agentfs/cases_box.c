@@ -113,18 +113,29 @@ static void remove_swapped(void **state)
 }
 
 /* FI-13: nor does he who moves the directory away that is just being emptied. */
-static void remove_moved(void **state)
+static int remove_while_it_moves(void)
 {
-	(void)state;
 	drive->sh(
-		"mkdir -p keep t/a/b && touch keep/f && cd t/a/b && seq 20000 | xargs touch && cd ~ && "
+		"rm -rf keep t ready && mkdir -p keep t/a/b && touch keep/f && cd t/a/b && seq 20000 | xargs touch && cd ~ && "
 		"(python3 -c 'import os\n"
 		"open(\"ready\", \"w\").close()\n"
 		"while len(os.listdir(\"t/a/b\")) == 20000: pass\n"
 		"os.rename(\"t/a/b\", \"keep/b\")' >/dev/null 2>&1 &)\n"
 		"for i in $(seq 1000); do test -e ready && exit; sleep 0.05; done; exit 1");
-	assert_int_equal(as_root_do(WIRE_FS_REMOVE, at_home("t"), NULL), ESTALE);
-	assert_int_equal(do_stat("keep/f", &e), 0);
+	return as_root_do(WIRE_FS_REMOVE, at_home("t"), NULL);
+}
+
+static void remove_moved(void **state)
+{
+	int err = 0;
+
+	(void)state;
+	/* Who gets no CPU while it is emptied comes too late to move it: again, then. */
+	for (int i = 0; i < 10 && err == 0; i++) {
+		err = remove_while_it_moves();
+		assert_int_equal(do_stat("keep/f", &e), 0);
+	}
+	assert_int_equal(err, ESTALE);
 }
 
 /* FI-06: a file of /proc that goes on for terabytes. */

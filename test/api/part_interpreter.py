@@ -138,7 +138,9 @@ def test_silence(world):
     """keepalives where there is nothing else to say"""
     box = world.client.create()
     found = cell(box, "import time; time.sleep(7.5); print('late')")  # between the first and the second
-    assert cells.of(found, "keepalive") == [{"type": "keepalive"}] and text(found) == "late\n", found
+    most = cells.of(found, "usage")[0]["wall_ms"] // 5000  # it may have waited for a CPU
+    said = cells.of(found, "keepalive")
+    assert 1 <= len(said) <= most and {"type": "keepalive"} == said[0] and text(found) == "late\n", found
 
 
 def test_characters(world):
@@ -253,7 +255,7 @@ def test_hang_up(world):
         next(cells.events(first))
         with cells.opened(box, "x = 'ran'") as connection:
             connection.reset()
-        time.sleep(1)
+        time.sleep(3)  # until the service knows
         box.run("touch /tmp/gone")
         assert text(cell(box, "print(x)")) == "5\n"
 

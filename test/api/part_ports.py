@@ -775,7 +775,8 @@ def over_tls(running, ca):
         "-c", f"setsid python3 /home/user/server.py {PORT} >/dev/null 2>&1 </dev/null &"]}, "stdin": False}).encode())
     assert running.ask("POST", "/process.Process/Start", message, envd | {"Content-Type": "application/connect+json"})[0] == 200
     base = f"https://{PORT}-{name}.sbx.test:{running.port}"
-    done = curl(ca, running.port, f"{base}/echo", "--retry", "3", "--retry-all-errors")
+    # -f: of an answer that says "nothing listens yet" nothing may stand before the one that counts.
+    done = curl(ca, running.port, f"{base}/echo", "-f", "--retry", "8", "--retry-all-errors")
     lines = json.loads(done.stdout)["lines"]
     assert field(lines, "X-Forwarded-Proto") == ["https"], done
     done = curl(ca, running.port, f"{base}/big?bytes={8 << 20}", "-o", "/dev/null", "-w", "%{size_download}")

@@ -119,7 +119,7 @@ rm -rf out
 box_json --out out -- sh -c 'mkdir out; echo x >out/f; exit 3'
 is "$STATUS $(json .status) $(cat out/f)" '3 error x' 'outputs of a program that failed'
 rm -rf out
-box_json --out out --timeout 300ms -- sh -c 'mkdir out; echo x >out/f; sleep 60'
+box_json --out out --timeout 3s -- sh -c 'mkdir out; echo x >out/f; sleep 60'
 is "$STATUS $(json .status) $(cat out/f)" '124 timeout x' '... or was stopped'
 rm -rf out
 box_json --out out -- sh -c 'mkdir out; echo x >out/f; chmod 000 out/f; echo y >out/g'

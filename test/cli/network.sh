@@ -267,6 +267,7 @@ egress_of() {
 
 # start_run COMMAND…: one in the background that has said "up"; sets RUN_PID and EGRESS_PID.
 start_run() {
+	rm -f run.out # the "up" of the one before
 	nsenter --net="/proc/$LAB_PID/ns/net" env GLOVEBOX_EGRESS_RESOLVER="$LAB_DNS" "$GLOVEBOX" run --allow web.example \
 		--timeout 60s "$@" >run.out 2>run.err </dev/null {NET_LAB}>&- &
 	RUN_PID=$!
@@ -281,7 +282,7 @@ wait "$RUN_PID" 2>/dev/null || true
 soon test ! -d "/proc/$EGRESS_PID" || true
 not_ok '... and is gone when the run is killed' test -d "/proc/$EGRESS_PID"
 
-start_run -- sh -c 'echo up; sleep 5; curl -fsS --max-time 5 http://web.example/hello && echo reached'
+start_run -- sh -c 'echo up; sleep 10; curl -fsS --max-time 5 http://web.example/hello && echo reached'
 kill -KILL "${EGRESS_PID:-$RUN_PID}" || true
 wait "$RUN_PID" || true
 unlike "$(cat run.out)" reached 'without egress nothing gets out'

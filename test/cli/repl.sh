@@ -102,6 +102,7 @@ kill -INT "$repl_pid"
 wait "$repl_pid" || :
 is "$(cat begun)" begun 'SIGINT interrupts the cell'
 like "$(cat err)" KeyboardInterrupt '... as the language tells it'
+rm -f begun
 "$GLOVEBOX" repl --local < <(echo 'import time; print("begun", flush=True); time.sleep(60)') >begun 2>err &
 repl_pid=$!
 soon test -s begun || :
@@ -203,7 +204,7 @@ expect Out[1]: 2
 end'
 like "$STATUS" '^(0|129)$' 'an interpreter that dies is replaced; a terminal that goes away ends it'
 capture "$HERE/typed" env --ignore-signal=HUP setsid -w "$GLOVEBOX" repl --local <<<'expect In [1]:
-type import time; print("beg" + "un", flush=True); time.sleep(0.5); print("more")\r
+type import time; print("beg" + "un", flush=True); time.sleep(3); print("more")\r
 expect begun
 end'
 is "$STATUS" 129 '... also in the middle of a cell, when nothing but the output tells it'

@@ -20,6 +20,7 @@ signals_n=0
 for signals_name in INT TERM HUP; do
 	signals_n=$((signals_n + 1))
 	signals_mark="sleep 3$$.$signals_n"
+	rm -f up # the one of the round before
 	# A background job of a script ignores SIGINT; env gives it back its meaning.
 	# shellcheck disable=SC2086 # two words
 	env --default-signal=INT "$GLOVEBOX" run -- sh -c "echo up; trap '' INT TERM HUP; $signals_mark & $signals_mark; :" \
@@ -59,6 +60,7 @@ is "$signals_rc" 141 '... also on standard error'
 
 # glovebox dies without a word: the box dies with it, and the next start cleans up.
 signals_mark="sleep 4$$"
+rm -f up
 "$GLOVEBOX" run -- sh -c "echo up; $signals_mark" >up 2>err </dev/null &
 signals_pid=$!
 soon test -s up || :

@@ -73,7 +73,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	like "$(json .message)" '--memory' '... and says which limit'
 	ends 137 pids_limit 'forking' --pids 8 -- sh -c 'i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait'
 	like "$(json .message)" '--pids' '... and says which limit'
-	status_three=(sh -c 'sleep 0.3 & sleep 0.3 & wait')
+	status_three=(sh -c 'sleep 2 & sleep 2 & wait')
 	ends 0 ok 'as many processes as there may be' --pids 3 -- "${status_three[@]}"
 	is "$(json .usage.processes_peak)" 3 '... which are counted'
 	ends 137 pids_limit 'one more' --pids 2 -- "${status_three[@]}"

@@ -93,7 +93,7 @@ def test_box_root(world):
     result = box.one(do="raw", to=["45.67.90.10", 22], wait=2)
     assert not result.get("data"), result
     assert not world.net.raw() and not [each for each in world.net.sent() if each[2] == 22], world.net.sent()
-    status, out, _ = box.command("curl -sSf -m 5 http://web.example/hello")
+    status, out, _ = box.command("curl -sSf -m 30 http://web.example/hello")
     assert (status, out) == (0, "hello from web.example\n")
 
 
@@ -161,5 +161,5 @@ def test_own_listener(world):
     box = world.box("web.example:80,443,8080")
     with box.start("exec python3 -m http.server 8080 --bind 0.0.0.0", timeout=30):
         assert suite.service.wait_for(lambda: "error" not in box.one(do="raw", to=["127.0.0.1", 8080], send="GET / HTTP/1.0\r\n\r\n"))
-        status, out, err = box.command("curl -sSf -m 5 --noproxy '*' http://web.example:8080/hello")
+        status, out, err = box.command("curl -sSf -m 30 --noproxy '*' http://web.example:8080/hello")
     assert (status, out) == (0, "hello from web.example:8080\n"), (out, err)

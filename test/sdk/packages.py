@@ -28,7 +28,7 @@ TITLE = {"js": "npm `e2b`", "cli": "npm `@e2b/cli`", "python": "Python `e2b`",
 PYTHON = "/usr/bin/python3"
 # What npm and pip say when there is no registry, or one that does not have this package.
 UNREACHABLE = re.compile(
-    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|\bE40[134]\b"
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|\bE40[134]\b|\bE429\b|\bE5\d\d\b|HTTP error 5\d\d|socket hang up|IncompleteRead|ProtocolError"
     r"|ETARGET|Failed to establish a new connection|Temporary failure in name resolution|Read timed out"
     r"|No matching distribution|Could not find a version|Connection refused|Max retries exceeded|network is unreachable", re.I)
 

@@ -146,7 +146,7 @@ class Load:
         for worker in workers:
             worker.start()
         for worker in workers:
-            worker.join(60 + max(0, self.until - time.monotonic()))
+            worker.join(90 + max(0, self.until - time.monotonic()))
         for client in self.clients:
             with contextlib.suppress(raw.Closed):
                 for box in client.ask("GET", "/v2/sandboxes?limit=100").json():

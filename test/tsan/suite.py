@@ -101,7 +101,7 @@ def glovebox_with(wrapper):
 def run_api(verdicts, glovebox):
     """The api suite: what it says of races is in the log, the rest must hold too."""
     done = subprocess.run([HERE.parent / "api/run", *API_PARTS], env=os.environ | {"GLOVEBOX": glovebox}, check=False,
-                          capture_output=True, text=True, timeout=400)
+                          capture_output=True, text=True, timeout=550)
     lines = done.stdout.splitlines()
     bad = [line for line in lines if line.startswith(("not ok", "Bail out")) and not NOT_SEALED.search(line)]
     good = sum(line.startswith("ok ") for line in lines)

@@ -27,12 +27,17 @@ DV_03() { attack DV-03; }
 DV_04() { attack DV-04; }
 
 DV_05() {
-	local before
+	local before try
 
 	need_root
-	before=$(ls /dev/pts)
-	hold_box DV-05
-	[ "$(ls /dev/pts)" = "$before" ] || breach "the box's terminal is one of the host's"
+	# Others open and close terminals here too, but not each time.
+	for try in 1 2 3; do
+		before=$(ls /dev/pts)
+		hold_box DV-05
+		[ "$(ls /dev/pts)" != "$before" ] || break
+		[ "$try" -lt 3 ] || breach "the box's terminal is one of the host's"
+		let_go
+	done
 	attack DV-05-peer
 	let_go
 }

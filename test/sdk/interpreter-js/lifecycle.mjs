@@ -128,8 +128,8 @@ test('random numbers of two contexts differ', async () => {
 });
 
 test('setTimeout() while a cell runs keeps it alive', async () => {
-  const sandbox = await box({ timeoutMs: 8000 });
-  const { running } = await begun('import time\ntime.sleep(9)\nprint("through")', {}, sandbox);
+  const sandbox = await box({ timeoutMs: 15_000 });
+  const { running } = await begun('import time\ntime.sleep(16)\nprint("through")', {}, sandbox);
   await sandbox.setTimeout(60_000);
   assert.equal(stdout(await running), 'started\nthrough\n');
 });

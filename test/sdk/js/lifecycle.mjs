@@ -151,7 +151,7 @@ test('connect({ onResume: "reboot" }): files only', 'onResume', async () => {
 });
 
 test('lifecycle.onTimeout "pause": paused when its time is over', async () => {
-  const sandbox = await box({ timeoutMs: 5000, lifecycle: { onTimeout: 'pause' } });
+  const sandbox = await box({ timeoutMs: 10_000, lifecycle: { onTimeout: 'pause' } });
   await sandbox.files.write('kept', 'yes');
   if (has('fullInfo')) {
     assert.deepEqual((await sandbox.getInfo()).lifecycle, { onTimeout: 'pause', autoResume: false });
@@ -164,7 +164,7 @@ test('lifecycle.onTimeout "pause": paused when its time is over', async () => {
 });
 
 test('lifecycle.onTimeout { keepMemory: false }', 'keepMemory', async () => {
-  const sandbox = await box({ timeoutMs: 8000, lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } });
+  const sandbox = await box({ timeoutMs: 15_000, lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } });
   await counter(sandbox);
   await paused(sandbox);
   const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 60_000 });

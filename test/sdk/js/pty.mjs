@@ -2,7 +2,7 @@
 //
 // Terminals.
 import assert from 'node:assert/strict';
-import { caught, common, rejects, sdk, sleep, test, until } from './harness.mjs';
+import { caught, common, rejects, sdk, test, until } from './harness.mjs';
 
 const { CommandExitError } = sdk;
 const bytes = (text) => new TextEncoder().encode(text);
@@ -21,7 +21,7 @@ async function terminal(opts = {}) {
   return {
     sandbox, pty, handle, seen,
     type: (input) => pty.sendInput(handle.pid, bytes(input)),
-    saw: (pattern) => until(() => pattern.exec(seen()), `${pattern} on the terminal`, 10_000).catch((error) => {
+    saw: (pattern) => until(() => pattern.exec(seen()), `${pattern} on the terminal`).catch((error) => {
       throw new Error(`${error.message}, which shows ${JSON.stringify(text.slice(-400))}`);
     }),
   };
@@ -63,8 +63,8 @@ test('a program is told of the new size', async () => {
 
 test('control-C interrupts, control-D ends', async () => {
   const { handle, saw, type } = await terminal();
-  await type('sleep 100; echo after\n');
-  await sleep(500);
+  await type('echo be""gun; sleep 100; echo after\n');
+  await saw(/\nbegun\r\n/);
   await type('\x03');
   await saw(/\^C[^]*\$ $/); // what is typed before the prompt is thrown away with the interrupt
   await type('echo $?\n');
@@ -118,7 +118,7 @@ test('disconnect() and connect()', async () => {
   let text = '';
   const again = await pty.connect(handle.pid, { onData: (data) => { text += Buffer.from(data).toString(); } });
   await pty.sendInput(again.pid, bytes('echo "<$X>"\n'));
-  await until(() => text.includes('<kept>'), 'the variable', 8000);
+  await until(() => text.includes('<kept>'), 'the variable');
   await again.kill();
 });
 

@@ -10,7 +10,7 @@ def saw(handle, kind, name):
     def look():
         seen.extend((event.type, event.name) for event in handle.get_new_events())
         return (kind, name) in seen
-    until(look, f"{kind} of {name} among {seen}", 8)
+    until(look, f"{kind} of {name} among {seen}")
 
 
 def test_watch():
