@@ -602,17 +602,22 @@ static void test_pids_limit_denies(void **state)
 }
 
 /* Runs until it has used or waited for so much, whichever comes first. */
+static uint64_t clock_ms(clockid_t clock)
+{
+	struct timespec t;
+
+	(void)clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* From now on: what a process used before it came into its cgroup is not counted there. */
 static int burn(uint64_t cpu_ms, uint64_t wall_ms)
 {
-	struct timespec start, now, cpu;
+	uint64_t wall = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &start);
-	do {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	} while ((uint64_t)(cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000) < cpu_ms &&
-		 (uint64_t)((now.tv_sec - start.tv_sec) * 1000 +
-			    (now.tv_nsec - start.tv_nsec) / 1000000) < wall_ms);
+	while (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu < cpu_ms &&
+	       clock_ms(CLOCK_MONOTONIC) - wall < wall_ms)
+		;
 	return 0;
 }
 
