@@ -155,10 +155,12 @@ def test_run_share(_):
     """a key has as many runs at once as it may have sandboxes; who hangs up ends his"""
     with small(limits_sandboxes_per_key=1) as (running, client):
         with client.connect() as connection:
-            body = json.dumps({"command": ["sleep", "60"], "limits": {"timeout_ms": 70_000}})
+            body = json.dumps({"command": ["sh", "-c", "echo up; sleep 60"], "limits": {"timeout_ms": 70_000}})
             connection.send((f"POST /v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {client.key}\r\nContent-Type: application/json"
-                             f"\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
-            service.wait_for(lambda: run(client, "true").status == 429, 10, 0.05)
+                             f"\r\nAccept: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+            while b"stdout_base64" not in connection.buffer:
+                assert connection.more()
+            assert run(client, "true").status == 429
             assert raw.Client(running.port, running.new_key()).ask("POST", "/v1/run", {"command": ["true"]}).status == 200
         assert service.wait_for(lambda: run(client, "true").status == 200, 10, 0.1), "it goes on without its client"
 
