@@ -119,7 +119,8 @@ _must_check_ int rule_parse(const char *text, size_t len, struct rule *ret, stru
 /* The shortest text that parses to the same rule. */
 void rule_text(const struct rule *r, char ret[static POLICY_RULE_TEXT_SIZE]);
 bool rule_has_port(const struct rule *r, uint16_t port); /* 0: any port at all */
-bool rule_is_everything(const struct rule *r);           /* 0.0.0.0/0 */
+bool rule_has_all_ports(const struct rule *r);
+bool rule_is_everything(const struct rule *r); /* 0.0.0.0/0, at whatever ports */
 
 /* --- the decision ----------------------------------------------------------------------------------- */
 
