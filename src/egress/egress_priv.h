@@ -166,10 +166,11 @@ void resolve_start(struct egress *g, struct net *n, const char *name, uint16_t p
 		   struct resolve *q, void (*done)(struct egress *g, struct resolve *self));
 void resolve_cancel(struct egress *g, struct resolve *q);
 
-/* Was this box's DNS told that address? For a name that its policy still allows at this port: that name. */
-bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, uint16_t port,
+/* Was this box's DNS told that address? For a name that its policy still allows at this port: that name. by_rule: one that a rule
+ * names, which allows its addresses too; where only everything is allowed, a denied address stays denied. */
+bool resolve_told(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
 		  char ret[static POLICY_NAME_SIZE]);
-/* Several names can have one address: was it told this address for this very name, which is allowed at this port? */
+/* Several names can have one address: was it told this address for this very name, which a rule names at this port? */
 bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name);
 
 /* --- report.c (D) ---------------------------------------------------------------------------------- */

@@ -93,28 +93,29 @@ void told_done(struct net *n)
 	n->answers = NULL;
 }
 
-static bool is_allowed(const struct net *n, const char *name, uint16_t port)
+/* by_rule: a rule must name it; that everything is allowed is not enough. */
+static bool is_allowed(const struct net *n, const char *name, uint16_t port, bool by_rule)
 {
 	bool by_name;
 
-	return policy_reason_allows(policy_name(&n->policy, name, port, &by_name));
+	return policy_reason_allows(policy_name(&n->policy, name, port, &by_name)) &&
+	       (by_name || !by_rule);
 }
 
 /* Several names can have one address: of those that are allowed at this port, the one that was told last. From the newest on, so that
  * most are never held against the policy. */
-bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, uint16_t port,
+bool resolve_told(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
 		  char ret[static POLICY_NAME_SIZE])
 {
 	uint64_t now = clock_boot_us();
 
-	(void)g;
 	memset(ret, 0, POLICY_NAME_SIZE);
 	for (size_t i = n->has_policy && n->answers ? n->answers->n : 0; i > 0; i--) {
 		const struct told *t = &n->answers->list[i - 1];
 
 		if (now - t->at_us > TOLD_US)
 			return false; /* as all before it */
-		if (address_equal(&t->address, a) && is_allowed(n, t->name, port)) {
+		if (address_equal(&t->address, a) && is_allowed(n, t->name, port, by_rule)) {
 			memcpy(ret, t->name, strlen(t->name));
 			return true;
 		}
@@ -122,10 +123,9 @@ bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, 
 	return false;
 }
 
-/* Was it told this address for this very name, which is allowed at this port? */
 bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name)
 {
 	const struct told *t = n->has_policy && n->answers ? find(n->answers, a, name) : NULL;
 
-	return t && clock_boot_us() - t->at_us <= TOLD_US && is_allowed(n, name, port);
+	return t && clock_boot_us() - t->at_us <= TOLD_US && is_allowed(n, name, port, true);
 }

@@ -571,25 +571,47 @@ static void test_told(void **state)
 	rule("git.example.com:22", 0);
 	rule("*.example.com:443", 0);
 	assert_int_equal(commit(), 0);
-	assert_false(resolve_told(&g, &box, &a, 22, name));
+	assert_false(resolve_told(&box, &a, 22, true, name));
 	told_add(&box, "git.example.com", &a, 1);
 	told_add(&box, "www.example.com", &a, 1);
-	assert_true(resolve_told(&g, &box, &a, 22, name));
+	assert_true(resolve_told(&box, &a, 22, true, name));
 	assert_string_equal(name, "git.example.com");
 	assert_true(name_ok(name)); /* NULs behind */
-	assert_true(resolve_told(&g, &box, &a, 443, name));
-	assert_false(resolve_told(&g, &box, &a, 25, name));
-	assert_false(resolve_told(&g, &box, &b, 22, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
+	assert_false(resolve_told(&box, &a, 25, true, name));
+	assert_false(resolve_told(&box, &b, 22, true, name));
 	for (unsigned i = 0; i < 2000; i++) {
 		b.bytes[14] = (uint8_t)(i >> 8);
 		b.bytes[15] = (uint8_t)i;
 		told_add(&box, "www.example.com", &b, 1);
 	}
-	assert_false(resolve_told(&g, &box, &a, 22, name)); /* the oldest are forgotten */
-	assert_true(resolve_told(&g, &box, &b, 443, name));
+	assert_false(resolve_told(&box, &a, 22, true, name)); /* the oldest are forgotten */
+	assert_true(resolve_told(&box, &b, 443, true, name));
 	begin(false);
 	assert_int_equal(commit(), 0);
-	assert_false(resolve_told(&g, &box, &b, 443, name)); /* not allowed any more */
+	assert_false(resolve_told(&box, &b, 443, true, name)); /* not allowed any more */
+}
+
+/* Where everything is allowed, a name that no rule names opens no address that is denied. */
+static void test_told_by_rule(void **state)
+{
+	struct net_address a = address("45.67.90.20");
+	char name[POLICY_NAME_SIZE];
+
+	(void)state;
+	begin(true);
+	rule("45.67.90.20:22", RULE_DENY);
+	rule("git.example.com:22", 0);
+	assert_int_equal(commit(), 0);
+	told_add(&box, "git.example.com", &a, 1);
+	told_add(&box, "mine.example.org", &a, 1);
+	assert_true(resolve_told(&box, &a, 22, false, name)); /* for people */
+	assert_string_equal(name, "mine.example.org");
+	assert_true(resolve_told(&box, &a, 22, true, name));
+	assert_string_equal(name, "git.example.com");
+	assert_false(resolve_told(&box, &a, 80, true, name));
+	assert_true(resolve_told_as(&box, &a, 22, "git.example.com"));
+	assert_false(resolve_told_as(&box, &a, 22, "mine.example.org"));
 }
 
 /* Many names with one address: the newest that is allowed is found without asking about the older ones. */
@@ -608,20 +630,20 @@ static void test_told_newest(void **state)
 		told_add(&box, name, &a, 1);
 	}
 	n_judged = 0;
-	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
 	assert_string_equal(name, "n1499.example.com");
 	assert_int_equal(n_judged, 1);
 	told_add(&box, "n700.example.com", &a, 1); /* once more */
 	told_add(&box, "n7.example.com", &a, 1);
 	told_add(&box, "n8.example.org", &a, 1); /* not allowed */
 	n_judged = 0;
-	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
 	assert_string_equal(name, "n7.example.com");
 	assert_int_equal(n_judged, 2);
 	told_add(&box, "n700.example.com", &a, 1);
-	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
 	assert_string_equal(name, "n700.example.com");
-	assert_true(resolve_told(&g, &box, &a, 22, name));
+	assert_true(resolve_told(&box, &a, 22, true, name));
 	assert_string_equal(name, "n7.example.com");
 }
 
@@ -741,8 +763,9 @@ int main(void)
 		TEST(test_operator),       TEST(test_own_addresses), TEST(test_headers),
 		TEST(test_not_asked),      TEST(test_cache),         TEST(test_change_under_way),
 		TEST(test_private_answer), TEST(test_budget),        TEST(test_told),
-		TEST(test_told_newest),    TEST(test_report),        TEST(test_timers),
-		TEST(test_watches),        TEST(test_under_way),     TEST(test_full_cache),
+		TEST(test_told_newest),    TEST(test_told_by_rule),  TEST(test_report),
+		TEST(test_timers),         TEST(test_watches),       TEST(test_under_way),
+		TEST(test_full_cache),
 	};
 
 	return cmocka_run_group_tests(tests, open_cache, NULL);
