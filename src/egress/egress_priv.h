@@ -67,7 +67,7 @@ void timer_clear(struct egress *g, struct timer *t);
 struct net_header {
 	char host[POLICY_NAME_SIZE]; /* ".name": everything below it */
 	char name[EGRESS_HEADER_NAME_SIZE];
-	char *value; /* locked into memory, wiped before it is freed */
+	const char *value; /* locked into memory, wiped before it is freed: spec.c */
 	bool tls;
 };
 

@@ -330,6 +330,43 @@ static void test_headers(void **state)
 	assert_int_equal(headers_for("b.example.com"), 0);
 }
 
+static void add_header(const char *host, const char *value)
+{
+	static struct egress_header h;
+
+	h = (struct egress_header){ .name = "X" };
+	(void)snprintf(h.host, sizeof(h.host), "%s", host);
+	(void)snprintf(h.value, sizeof(h.value), "%s", value);
+	apply_header(&box, &h);
+}
+
+/* A box's values are together, each of them once, and there is an end to them. */
+static void test_header_values(void **state)
+{
+	char value[EGRESS_HEADER_VALUE_SIZE];
+
+	(void)state;
+	memset(value, 'x', sizeof(value));
+	value[8000] = '\0';
+	begin(false);
+	for (size_t i = 0; i < EGRESS_HEADERS_MAX; i++)
+		add_header(i % 2 ? "a.example" : "b.example", i % 2 ? value : "y");
+	assert_int_equal(commit(), 0);
+	assert_ptr_equal(box.headers[0].value, box.headers[198].value);
+	assert_ptr_equal(box.headers[1].value, box.headers[199].value);
+	assert_string_equal(box.headers[0].value, "y");
+	assert_string_equal(box.headers[199].value, value);
+	assert_in_range(box.headers[1].value - box.headers[0].value, 1, HEADER_VALUES_MAX);
+	begin(false);
+	for (size_t i = 0; i < 9; i++) { /* different ones */
+		value[0] = (char)('a' + i);
+		add_header("a.example", value);
+	}
+	add_header("b.example", "y");
+	assert_int_equal(commit(), E2BIG);
+	assert_int_equal(box.n_headers, EGRESS_HEADERS_MAX);
+}
+
 /* --- names ----------------------------------------------------------------------------------------------------- */
 
 static void ended(struct egress *e, struct resolve *q)
@@ -759,13 +796,16 @@ static int open_cache(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_no_policy),      TEST(test_rulesets),      TEST(test_old_stays),
-		TEST(test_operator),       TEST(test_own_addresses), TEST(test_headers),
-		TEST(test_not_asked),      TEST(test_cache),         TEST(test_change_under_way),
-		TEST(test_private_answer), TEST(test_budget),        TEST(test_told),
-		TEST(test_told_newest),    TEST(test_told_by_rule),  TEST(test_report),
-		TEST(test_timers),         TEST(test_watches),       TEST(test_under_way),
-		TEST(test_full_cache),
+		TEST(test_no_policy),      TEST(test_rulesets),
+		TEST(test_old_stays),      TEST(test_operator),
+		TEST(test_own_addresses),  TEST(test_headers),
+		TEST(test_header_values),  TEST(test_not_asked),
+		TEST(test_cache),          TEST(test_change_under_way),
+		TEST(test_private_answer), TEST(test_budget),
+		TEST(test_told),           TEST(test_told_newest),
+		TEST(test_told_by_rule),   TEST(test_report),
+		TEST(test_timers),         TEST(test_watches),
+		TEST(test_under_way),      TEST(test_full_cache),
 	};
 
 	return cmocka_run_group_tests(tests, open_cache, NULL);
