@@ -90,7 +90,7 @@ struct conn {
 	struct resolve resolve;     /* the addresses too when no name was looked up */
 	size_t next_address;
 	bool is_tunneled;   /* through that proxy, with CONNECT */
-	bool only_by_proxy; /* the name is left to the proxy to resolve */
+	bool only_by_proxy; /* the name is left to the proxy, since it could not be resolved here */
 	uint64_t dial_until_us;
 
 	struct buf in;          /* what was read and not yet used */
@@ -126,8 +126,8 @@ void conn_drop_host(struct egress *g, struct conn *c);
 /* Reads what the client has sent into c->in, up to REQUEST_MAX in all. 1: something came; 0: nothing; -ECONNRESET …;
  * -ENODATA: it has ended. */
 _must_check_ int conn_read(struct conn *c);
-/* Is it allowed as the policy is now? */
-bool conn_is_allowed(struct egress *g, struct conn *c);
+/* May it go to this address, as the policy is now? */
+enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a);
 
 /* --- steps.c: from the first byte to a host --------------------------------------------------- */
 

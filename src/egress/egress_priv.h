@@ -110,8 +110,9 @@ struct egress {
 	struct sockaddr_storage
 		proxy; /* the way out of this machine, if there is one: ss_family 0 otherwise */
 	char proxy_authorization[512]; /* "Basic …" or "" */
-	bool has_ipv6;                 /* this machine reaches IPv6 addresses beyond itself */
-	size_t n_conns;                /* of all boxes */
+	bool proxy_resolves; /* it is asked for names instead of the addresses that were checked */
+	bool has_ipv6;       /* this machine reaches IPv6 addresses beyond itself */
+	size_t n_conns;      /* of all boxes */
 	size_t conns_max;
 	void *loop, *talk, *resolver, *tls, *nets, *own; /* each file's own */
 };
