@@ -79,7 +79,8 @@ struct net {
 	struct door *doors;
 	bool has_policy; /* without one everything is refused: POLICY_NO_POLICY */
 	struct policy
-		policy; /* its own rules, those of its sets and the operator's, in one array */
+		policy;    /* its own rules, those of its sets and the operator's, in one array */
+	bool denies_names; /* the policy has a name that the operator denies */
 	struct net_header *headers;
 	size_t n_headers;
 	struct egress_limits limits;

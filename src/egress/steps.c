@@ -309,6 +309,8 @@ void step_decide(struct egress *g, struct conn *c)
 
 void step_connected(struct egress *g, struct conn *c)
 {
+	bool needs_proof;
+
 	if (c->head) {
 		http_send(g, c);
 		return;
@@ -317,7 +319,8 @@ void step_connected(struct egress *g, struct conn *c)
 		conn_end(g, c, c->reason, true);
 		return;
 	}
-	c->up_mode = c->by_name && !c->is_proved ? UP_PROOF : UP_RAW;
+	needs_proof = !c->is_proved && (c->by_name || c->net->denies_names);
+	c->up_mode = needs_proof ? UP_PROOF : UP_RAW;
 	/* What is not known before the handshake is told when it has come. */
 	if (c->up_mode == UP_RAW || c->target.port != 443)
 		conn_tell(g, c);

@@ -146,6 +146,8 @@ enum policy_reason policy_name(const struct policy *p, const char *name, uint16_
  */
 enum policy_reason policy_address(const struct policy *p, const struct net_address *a,
 				  uint16_t port, bool by_name);
+/* Does the operator deny any name? Then even what needs no name must not say one of those. */
+bool policy_denies_names(const struct policy *p);
 /* Has the operator named a range with this address as open ("private")? */
 bool policy_opens(const struct policy *p, const struct net_address *a, uint16_t port);
 

@@ -261,6 +261,9 @@ static void test_operator(void **state)
 	assert_int_equal(check("8.8.4.4", 1), POLICY_ALLOWED);
 	assert_int_equal(check("9.9.9.9", 1), POLICY_OPERATOR);
 	assert_int_equal(check("10.1.0.1", 1), POLICY_PRIVATE);
+	assert_false(box.denies_names);
+	assert_int_equal(operator_says("deny 9.9.9.9\ndeny *.example.com:443\n[a]\n"), 0);
+	assert_true(box.denies_names);
 	/* What cannot be read changes nothing. */
 	assert_true(operator_says("this is no rule\n") < 0);
 	assert_int_equal(check("9.9.9.9", 1), POLICY_OPERATOR);
