@@ -73,6 +73,12 @@ struct net_header {
 
 struct door;
 
+/* So many in a second, and some more at once after a while without: report.c */
+struct share {
+	uint64_t left;
+	uint64_t since_us;
+};
+
 struct net {
 	char id[WARDEN_ID_SIZE];
 	struct net *next; /* in its bucket */
@@ -99,9 +105,9 @@ struct net {
 	struct asked *asked; /* its DNS questions that are under way: dns.c */
 	struct timer pause;  /* until its doors are looked at again: nets.c */
 	uint64_t paused_us;  /* when that was last told */
-	uint64_t events_left; /* that may be told in this second: report.c */
-	uint64_t second_us;
-	uint32_t missed; /* events that could not be told */
+	struct share events; /* that may be told: report.c */
+	uint32_t missed;     /* that could not be told */
+	struct share questions; /* that its DNS answers: dns.c */
 };
 
 struct egress {
@@ -180,3 +186,5 @@ bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, 
 /* Fills in id and time and tells the server; if it does not listen, counts it as missed. Never waits. number 0: a new one
  * is given. Returns the number. */
 uint64_t report(struct egress *g, struct net *n, struct egress_event *e);
+/* Takes one of a share, if there is one left. */
+bool share_take(struct share *s, uint64_t per_second, uint64_t burst);

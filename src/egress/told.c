@@ -21,11 +21,17 @@ struct answers {
 	struct told *list; /* the newest is the last; has room for the next power of two */
 };
 
+static bool is_told(const struct told *t, const struct net_address *a, const char *name)
+{
+	return address_equal(&t->address, a) && strcmp(t->name, name) == 0;
+}
+
+/* From the newest on: what is asked for is mostly asked for again soon. */
 static struct told *find(struct answers *all, const struct net_address *a, const char *name)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (address_equal(&all->list[i].address, a) && strcmp(all->list[i].name, name) == 0)
-			return &all->list[i];
+	for (size_t i = all->n; i > 0; i--)
+		if (is_told(&all->list[i - 1], a, name))
+			return &all->list[i - 1];
 	return NULL;
 }
 
@@ -75,10 +81,25 @@ static void add_one(struct answers *all, const char *name, const struct net_addr
 		free(copy); /* a connection that could have been is refused */
 }
 
+/* The same answer as the one before: it is the newest already. */
+static bool tell_again(struct answers *all, const char *name, const struct net_address *a, size_t n)
+{
+	struct told *t = n <= all->n && n > 0 ? &all->list[all->n - n] : NULL;
+
+	for (size_t i = 0; t && i < n; i++)
+		if (!is_told(&t[i], &a[i], name))
+			return false;
+	for (size_t i = 0; t && i < n; i++)
+		t[i].at_us = clock_boot_us();
+	return t != NULL;
+}
+
 void told_add(struct net *n, const char *name, const struct net_address *a, size_t n_addresses)
 {
 	if (!n->answers)
 		n->answers = calloc(1, sizeof(*n->answers));
+	if (n->answers && tell_again(n->answers, name, a, n_addresses))
+		return;
 	for (size_t i = 0; n->answers && i < n_addresses; i++)
 		add_one(n->answers, name, &a[i]);
 }
