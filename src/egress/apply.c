@@ -56,6 +56,7 @@ static void hold(struct egress *g, struct net *n, const struct ruleset *rules)
 		.base_allow = n->spec->base_allow,
 		.learn = g->learn,
 	};
+	n->denies_names = policy_denies_names(&n->policy);
 	n->headers = n->spec->headers;
 	n->n_headers = n->spec->n_headers;
 	n->limits = n->spec->limits;

@@ -29,10 +29,10 @@ static bool is_here(const struct target *t)
 	return t->port == 0 || (special && strcmp(special, "loopback") == 0);
 }
 
-/* Neither the address nor what it says first can name it: was it told the address for a name? */
+/* Neither the address nor what it says first can name it: was it told the address for a name that a rule names? */
 static void catch_other(struct egress *g, struct conn *c, enum policy_reason reason)
 {
-	if (!resolve_told(g, c->net, &c->target.address, c->target.port, c->target.name)) {
+	if (!resolve_told(c->net, &c->target.address, c->target.port, true, c->target.name)) {
 		conn_refuse(g, c, reason);
 		return;
 	}
@@ -56,7 +56,8 @@ void catch_begin(struct egress *g, struct conn *c)
 	reason = net_check_address(g, c->net, &c->target.address, c->target.port, false);
 	if (policy_reason_allows(reason)) {
 		c->name_is_hint = true;
-		(void)resolve_told(g, c->net, &c->target.address, c->target.port, c->target.name);
+		(void)resolve_told(c->net, &c->target.address, c->target.port, false,
+				   c->target.name);
 		c->name_is_optional = c->target.port == 80 && c->net->n_headers > 0;
 		if (c->name_is_optional)
 			step_naming(g, c);

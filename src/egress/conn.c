@@ -274,21 +274,21 @@ void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int f
 
 /* --- when the rules change ------------------------------------------------------------------------------------ */
 
-bool conn_is_allowed(struct egress *g, struct conn *c)
+enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a)
 {
+	enum policy_reason reason = POLICY_ALLOWED;
 	bool by_name = false;
 
 	if (!c->net->has_policy)
-		return false;
-	if (c->target.name[0] && !c->name_is_hint &&
-	    !policy_reason_allows(
-		    policy_name(&c->net->policy, c->target.name, c->target.port, &by_name)))
-		return false;
+		return POLICY_NO_POLICY;
+	if (c->target.name[0] && !c->name_is_hint)
+		reason = policy_name(&c->net->policy, c->target.name, c->target.port, &by_name);
+	if (!policy_reason_allows(reason))
+		return reason;
 	if (c->only_by_proxy)
-		return true;
+		return by_name ? reason : POLICY_RESOLVE;
 	/* What was let out for its address was never asked for its name: a rule about names does not help it now. */
-	return policy_reason_allows(
-		net_check_address(g, c->net, &c->address, c->target.port, by_name && c->by_name));
+	return net_check_address(g, c->net, a, c->target.port, by_name && c->by_name);
 }
 
 size_t conn_recheck(struct egress *g, struct net *n)
@@ -298,7 +298,8 @@ size_t conn_recheck(struct egress *g, struct net *n)
 
 	for (struct conn *c = n->conns; c; c = next) {
 		next = c->next;
-		if (c->step < STEP_DIAL || c->step == STEP_LINGER || conn_is_allowed(g, c))
+		if (c->step < STEP_DIAL || c->step == STEP_LINGER ||
+		    policy_reason_allows(conn_check(g, c, &c->address)))
 			continue;
 		conn_end(g, c, POLICY_CUT, true);
 		cut++;

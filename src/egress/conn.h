@@ -90,12 +90,13 @@ struct conn {
 	struct resolve resolve;     /* the addresses too when no name was looked up */
 	size_t next_address;
 	bool is_tunneled;   /* through that proxy, with CONNECT */
-	bool only_by_proxy; /* the name is left to the proxy to resolve */
+	bool only_by_proxy; /* the name is left to the proxy, since it could not be resolved here */
 	uint64_t dial_until_us;
 
 	struct buf in;          /* what was read and not yet used */
 	struct http_head *head; /* in the first bytes of `in` */
 	bool is_http;           /* one request, and then nothing */
+	bool is_unnamed;        /* to which no rule adds anything */
 	bool use_tls;
 	http_parser body_parser;
 	enum http_body body;
@@ -126,8 +127,8 @@ void conn_drop_host(struct egress *g, struct conn *c);
 /* Reads what the client has sent into c->in, up to REQUEST_MAX in all. 1: something came; 0: nothing; -ECONNRESET …;
  * -ENODATA: it has ended. */
 _must_check_ int conn_read(struct conn *c);
-/* Is it allowed as the policy is now? */
-bool conn_is_allowed(struct egress *g, struct conn *c);
+/* May it go to this address, as the policy is now? */
+enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a);
 
 /* --- steps.c: from the first byte to a host --------------------------------------------------- */
 
@@ -147,6 +148,8 @@ void catch_begin(struct egress *g, struct conn *c);
 /* The request in c->head may be sent when the host is there. */
 void http_begin(struct egress *g, struct conn *c);
 void http_send(struct egress *g, struct conn *c);
+/* The same for a tunnel that no rule names, which is there already: nothing is added to its one request. */
+void http_pass(struct egress *g, struct conn *c);
 /* Do rules add headers to requests to this host? */
 bool http_has_headers(const struct net *n, const char *name);
 /* The head of a request in the clear, to the host of a tunnel or of a caught connection. ALLOWED: c->head has it;
@@ -156,6 +159,8 @@ void http_refusal(const struct conn *c, enum policy_reason reason, char *ret, si
 /* Holds what the client said against the name. 1: it is what was allowed, go on; 0: more must come; -EPERM:
  * c->verdict; -EINPROGRESS: c is at another step. */
 _must_check_ int proof_look(struct egress *g, struct conn *c, bool is_ended);
+/* Must it begin with a TLS handshake? */
+bool proof_needs_tls(const struct conn *c);
 /* The same for a handshake only. 0: more must come. */
 enum policy_reason proof_hello(struct conn *c, char ret_name[static POLICY_NAME_SIZE]);
 

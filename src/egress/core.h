@@ -70,6 +70,9 @@ const struct ruleset *ruleset_get(const struct rule *rules, size_t n);
 /* One less; NULL is nobody. Returns NULL. */
 const struct ruleset *ruleset_put(const struct ruleset *s);
 
+#define HEADER_VALUES_MAX                                                                          \
+	((size_t)65536) /* bytes of all different values of one box, with their NULs */
+
 /* spec.c: what a server asks for. */
 struct spec {
 	int err; /* errno value: it cannot be used */
@@ -82,6 +85,8 @@ struct spec {
 	const struct ruleset *settled; /* when all have come */
 	struct net_header *headers;
 	size_t n_headers;
+	char *secrets; /* the headers' values, one after the other, each with its NUL; NULL: none yet */
+	size_t n_secret_bytes;
 };
 
 void spec_add_use(struct spec *s, const char set[static POLICY_SET_NAME_SIZE]);

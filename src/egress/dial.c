@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reaching a host: the addresses that were checked, one after the other, and nothing else. Where this machine's
- * network has a proxy, that is dialed instead, and asked for the host by its name. Then TLS, if a rule wants it.
+ * network has a proxy, that is dialed instead, and asked for the same addresses: a name it would look up anew, and could
+ * find another address than the one that was checked. Only where the operator has said that the proxy resolves names
+ * (egress.proxy_resolves) it is asked for those. Then TLS, if a rule wants it.
  */
 #include "egress/conn.h"
 
@@ -20,10 +22,10 @@ static bool has_proxy(const struct egress *g)
 	return g->proxy.ss_family != AF_UNSPEC;
 }
 
-/* A request in the clear is given to the proxy as it is; everything else goes through a tunnel. */
+/* To a proxy that resolves names a request in the clear is given as it is; everything else goes through a tunnel. */
 static bool needs_tunnel(const struct egress *g, const struct conn *c)
 {
-	return has_proxy(g) && (!c->head || c->use_tls);
+	return has_proxy(g) && (!c->head || c->use_tls || !g->proxy_resolves);
 }
 
 /* --- one address ------------------------------------------------------------------------------ */
@@ -57,15 +59,14 @@ static void set_deadline(struct egress *g, struct conn *c, bool is_last)
 		  is_last ? c->dial_until_us : MIN(c->dial_until_us, now + CONN_DIAL_ONE_US));
 }
 
-/* The name is left to the proxy, or there is only one proxy to dial: no address of the host's is needed. */
+/* Where the name is left to the proxy, no address of the host's is needed. */
 static size_t n_tries(const struct egress *g, const struct conn *c)
 {
-	return has_proxy(g) ? 1 : c->resolve.n_addresses;
+	return has_proxy(g) && g->proxy_resolves ? 1 : c->resolve.n_addresses;
 }
 
 void dial_begin(struct egress *g, struct conn *c)
 {
-	c->step = STEP_DIAL;
 	c->next_address = 0;
 	c->dial_until_us = clock_boot_us() + CONN_DIAL_US;
 	conn_want_client(g, c, 0);
@@ -76,12 +77,21 @@ static void connected(struct egress *g, struct conn *c);
 
 static void dial_next(struct egress *g, struct conn *c)
 {
+	c->step = STEP_DIAL;
 	while (c->next_address < n_tries(g, c) && clock_boot_us() < c->dial_until_us) {
+		const struct net_address *a = &c->resolve.addresses[c->next_address++];
+		enum policy_reason reason = conn_check(g, c, a);
 		int r;
 
+		/* The rules may have changed since all of them were checked. As then, one that is refused refuses all (NW-08). */
+		if (!policy_reason_allows(reason)) {
+			conn_refuse(g, c, reason);
+			return;
+		}
 		conn_drop_host(g, c);
-		c->address = c->resolve.addresses[c->next_address++];
-		r = connect_to(g, c, &c->address);
+		c->reason = reason;
+		c->address = *a;
+		r = connect_to(g, c, a);
 		if (r < 0)
 			continue;
 		set_deadline(g, c, c->next_address == n_tries(g, c));
@@ -98,13 +108,23 @@ static void dial_next(struct egress *g, struct conn *c)
 
 #define UPSTREAM_HEAD_MAX 8192
 
+/* It may not reach one address of a host, but another. */
+static void upstream_failed(struct egress *g, struct conn *c)
+{
+	if (c->next_address < n_tries(g, c))
+		dial_next(g, c);
+	else
+		conn_refuse(g, c, POLICY_UPSTREAM);
+}
+
 static void upstream_begin(struct egress *g, struct conn *c)
 {
+	struct target checked = { .address = c->address, .port = c->target.port };
 	char host[TARGET_TEXT_SIZE],
 		text[2 * TARGET_TEXT_SIZE + sizeof(g->proxy_authorization) + 128];
 	int len;
 
-	target_text(&c->target, 0, host);
+	target_text(g->proxy_resolves ? &c->target : &checked, 0, host);
 	len = snprintf(text, sizeof(text), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s%s%s\r\n", host,
 		       host, g->proxy_authorization[0] ? "Proxy-Authorization: " : "",
 		       g->proxy_authorization, g->proxy_authorization[0] ? "\r\n" : "");
@@ -112,7 +132,7 @@ static void upstream_begin(struct egress *g, struct conn *c)
 	c->is_tunneled = true;
 	timer_set(g, &c->timer, c->dial_until_us);
 	if (send(c->host_fd, text, (size_t)len, MSG_NOSIGNAL) != len)
-		conn_refuse(g, c, POLICY_UPSTREAM);
+		upstream_failed(g, c);
 	else
 		conn_want_host(g, c, EPOLLIN);
 	explicit_bzero(text, sizeof(text));
@@ -187,7 +207,7 @@ void dial_ready(struct egress *g, struct conn *c)
 	if (c->step == STEP_UPSTREAM) {
 		r = upstream_answer(c);
 		if (r < 0)
-			conn_refuse(g, c, POLICY_UPSTREAM);
+			upstream_failed(g, c);
 		else if (r > 0)
 			reached(g, c);
 		return;

@@ -20,6 +20,8 @@
 #define QUESTIONS_MAX 64          /* of one box at once */
 #define TTL_MAX_S 30              /* rules may change */
 #define SAME_US UINT64_C(1000000) /* within which a question is the same as the one before */
+#define QUESTIONS_PER_SECOND 250
+#define QUESTIONS_BURST 1000
 
 struct asked *dns_of(struct net *n)
 {
@@ -199,10 +201,18 @@ bool dns_ask(struct egress *g, struct net *n, const struct question *where, cons
 	     size_t len)
 {
 	struct question q = *where;
-	int r = dns_parse(data, len, &q.query);
+	int r;
 
 	q.net = n;
-	if (r < 0 || !dns_of(n))
+	if (!dns_of(n))
+		return false;
+	/* What is known costs no budget, but our time, which is everybody's: who asks too often waits and asks again. */
+	if (!share_take(&n->questions, QUESTIONS_PER_SECOND, QUESTIONS_BURST)) {
+		tell(g, &q, POLICY_LOOKUPS);
+		return false;
+	}
+	r = dns_parse(data, len, &q.query);
+	if (r < 0)
 		return false;
 	if (r != DNS_NOERROR) {
 		send_code(g, &q, (enum dns_rcode)r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/dns.h"
 
-#define BATCH 32 /* questions of one door in one go */
+#define BATCH 8 /* questions of one door in one go */
 
 /* Nobody waits for a box that does not take its answer: it will ask again. */
 void dns_udp_send(const struct question *q, const uint8_t *data, size_t len)

@@ -67,11 +67,17 @@ void timer_clear(struct egress *g, struct timer *t);
 struct net_header {
 	char host[POLICY_NAME_SIZE]; /* ".name": everything below it */
 	char name[EGRESS_HEADER_NAME_SIZE];
-	char *value; /* locked into memory, wiped before it is freed */
+	const char *value; /* locked into memory, wiped before it is freed: spec.c */
 	bool tls;
 };
 
 struct door;
+
+/* So many in a second, and some more at once after a while without: report.c */
+struct share {
+	uint64_t left;
+	uint64_t since_us;
+};
 
 struct net {
 	char id[WARDEN_ID_SIZE];
@@ -79,7 +85,8 @@ struct net {
 	struct door *doors;
 	bool has_policy; /* without one everything is refused: POLICY_NO_POLICY */
 	struct policy
-		policy; /* its own rules, those of its sets and the operator's, in one array */
+		policy;    /* its own rules, those of its sets and the operator's, in one array */
+	bool denies_names; /* the policy has a name that the operator denies */
 	struct net_header *headers;
 	size_t n_headers;
 	struct egress_limits limits;
@@ -98,9 +105,9 @@ struct net {
 	struct asked *asked; /* its DNS questions that are under way: dns.c */
 	struct timer pause;  /* until its doors are looked at again: nets.c */
 	uint64_t paused_us;  /* when that was last told */
-	uint64_t events_left; /* that may be told in this second: report.c */
-	uint64_t second_us;
-	uint32_t missed; /* events that could not be told */
+	struct share events; /* that may be told: report.c */
+	uint32_t missed;     /* that could not be told */
+	struct share questions; /* that its DNS answers: dns.c */
 };
 
 struct egress {
@@ -110,8 +117,9 @@ struct egress {
 	struct sockaddr_storage
 		proxy; /* the way out of this machine, if there is one: ss_family 0 otherwise */
 	char proxy_authorization[512]; /* "Basic …" or "" */
-	bool has_ipv6;                 /* this machine reaches IPv6 addresses beyond itself */
-	size_t n_conns;                /* of all boxes */
+	bool proxy_resolves; /* it is asked for names instead of the addresses that were checked */
+	bool has_ipv6;       /* this machine reaches IPv6 addresses beyond itself */
+	size_t n_conns;      /* of all boxes */
 	size_t conns_max;
 	void *loop, *talk, *resolver, *tls, *nets, *own; /* each file's own */
 };
@@ -166,10 +174,11 @@ void resolve_start(struct egress *g, struct net *n, const char *name, uint16_t p
 		   struct resolve *q, void (*done)(struct egress *g, struct resolve *self));
 void resolve_cancel(struct egress *g, struct resolve *q);
 
-/* Was this box's DNS told that address? For a name that its policy still allows at this port: that name. */
-bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, uint16_t port,
+/* Was this box's DNS told that address? For a name that its policy still allows at this port: that name. by_rule: one that a rule
+ * names, which allows its addresses too; where only everything is allowed, a denied address stays denied. */
+bool resolve_told(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
 		  char ret[static POLICY_NAME_SIZE]);
-/* Several names can have one address: was it told this address for this very name, which is allowed at this port? */
+/* Several names can have one address: was it told this address for this very name, which a rule names at this port? */
 bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name);
 
 /* --- report.c (D) ---------------------------------------------------------------------------------- */
@@ -177,3 +186,5 @@ bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, 
 /* Fills in id and time and tells the server; if it does not listen, counts it as missed. Never waits. number 0: a new one
  * is given. Returns the number. */
 uint64_t report(struct egress *g, struct net *n, struct egress_event *e);
+/* Takes one of a share, if there is one left. */
+bool share_take(struct share *s, uint64_t per_second, uint64_t burst);

@@ -23,7 +23,7 @@ static void headers_for(const struct conn *c, struct added *ret)
 {
 	ret->n = 0;
 	ret->tls = false;
-	if (c->target.name[0])
+	if (c->target.name[0] && !c->is_unnamed)
 		net_headers_for(c->net, c->target.name, take_header, ret);
 }
 
@@ -112,6 +112,13 @@ void http_send(struct egress *g, struct conn *c)
 	if (c->up_mode == UP_NONE)
 		buf_done(&c->in); /* another request: not ours to answer */
 	relay_begin(g, c);
+}
+
+void http_pass(struct egress *g, struct conn *c)
+{
+	c->is_http = true;
+	c->is_unnamed = true;
+	http_send(g, c);
 }
 
 /* --- saying no ---------------------------------------------------------------------------------------------- */

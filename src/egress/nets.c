@@ -4,8 +4,10 @@
  *
  * A box that has as many connections as it may is not turned away but waits: its doors are left alone for a moment, the
  * kernel keeps some callers in the queue of the listening socket and ignores the others (NW-22). That costs nothing, however
- * often the box tries. When all boxes together have as many as may be, each still gets a few, so that nobody can keep the
- * others out. A lack of descriptors or memory is met in the same way.
+ * often the box tries. A lack of descriptors or memory is met in the same way.
+ *
+ * Half of all connections that there can be are divided among the boxes: so many each of them gets, whatever the others
+ * have. The rest is for who comes first. A box beyond its share waits as soon as no more is left than the shares of the others.
  */
 #include "egress/core.h"
 
@@ -101,6 +103,18 @@ static size_t conns_max(const struct egress *g)
 	return MIN(g->conns_max, rest / DESCRIPTORS_EACH);
 }
 
+/* How many connections each box may have, as many as there are now. */
+static size_t room_of_each(const struct egress *g)
+{
+	const struct nets *all = g->nets;
+	size_t max = conns_max(g), share = max / (2 * MAX(all->n, (size_t)1));
+	size_t of_others = share * (MAX(all->n, (size_t)1) - 1);
+
+	if (g->n_conns >= max) /* shares were larger when there were fewer boxes */
+		return ALWAYS;
+	return g->n_conns >= max - of_others ? MAX(share, (size_t)ALWAYS) : SIZE_MAX;
+}
+
 /* ALLOWED: one more connection. */
 static enum policy_reason may_come(const struct egress *g, const struct net *n)
 {
@@ -108,9 +122,7 @@ static enum policy_reason may_come(const struct egress *g, const struct net *n)
 
 	if (most && n->n_conns >= most)
 		return POLICY_CONNECTIONS;
-	if (g->n_conns >= conns_max(g) && n->n_conns >= ALWAYS)
-		return POLICY_BUSY;
-	return POLICY_ALLOWED;
+	return n->n_conns >= room_of_each(g) ? POLICY_BUSY : POLICY_ALLOWED;
 }
 
 static void listen_again(struct egress *g, struct timer *self)

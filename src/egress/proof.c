@@ -3,6 +3,9 @@
  * A tunnel to a host that a rule names: is it that host which the client means? On 443 a TLS handshake must say so
  * (NW-11). On other ports the client may speak what it likes, but if it speaks TLS or HTTP, that names a host too,
  * and it must be the same one: a server goes by that name and not by the address it was reached at.
+ *
+ * One that no rule names may say any name, or none. It is only looked at where the operator denies names: one of those it
+ * must not say, nor hide which one it says, and a request in the clear is one request here too, so that none can follow.
  */
 #include "egress/conn.h"
 
@@ -52,6 +55,18 @@ static bool is_other_name(struct conn *c, const char *name)
 	return true;
 }
 
+/* The log says which one it was. */
+static bool operator_denies(struct conn *c, const char name[static POLICY_NAME_SIZE])
+{
+	bool by_name;
+
+	if (!name[0] ||
+	    policy_name(&c->net->policy, name, c->target.port, &by_name) != POLICY_OPERATOR)
+		return false;
+	memcpy(c->target.name, name, sizeof(c->target.name));
+	return true;
+}
+
 static int look_tls(struct conn *c)
 {
 	char name[POLICY_NAME_SIZE];
@@ -59,8 +74,12 @@ static int look_tls(struct conn *c)
 
 	if (reason == 0)
 		return 0;
+	if (reason == POLICY_NO_SNI && !c->by_name)
+		return 1;
 	if (reason != POLICY_ALLOWED)
 		return fails(c, reason);
+	if (!c->by_name)
+		return operator_denies(c, name) ? fails(c, POLICY_OPERATOR) : 1;
 	return strcmp(name, c->target.name) == 0 || is_other_name(c, name) ?
 		       1 :
 		       fails(c, POLICY_SNI_MISMATCH);
@@ -81,12 +100,22 @@ static int look_http(struct egress *g, struct conn *c)
 
 	if (reason == 0)
 		return 0;
-	if (reason == POLICY_ALLOWED && !is_same_host(c))
+	if (reason == POLICY_ALLOWED && !c->by_name && operator_denies(c, c->head->target.name))
+		reason = POLICY_OPERATOR;
+	if (reason == POLICY_ALLOWED && c->by_name && !is_same_host(c))
 		reason = POLICY_HOST_MISMATCH;
 	if (reason != POLICY_ALLOWED)
 		return fails(c, reason);
-	http_begin(g, c);
+	if (c->by_name)
+		http_begin(g, c);
+	else
+		http_pass(g, c);
 	return -EINPROGRESS;
+}
+
+bool proof_needs_tls(const struct conn *c)
+{
+	return c->by_name && c->target.port == 443;
 }
 
 int proof_look(struct egress *g, struct conn *c, bool is_ended)
@@ -95,11 +124,11 @@ int proof_look(struct egress *g, struct conn *c, bool is_ended)
 
 	if (is_ended && c->in.len == 0)
 		return 1; /* it had nothing to say */
-	if (c->target.port == 443 && first != FIRST_MORE && first != FIRST_TLS)
+	if (proof_needs_tls(c) && first != FIRST_MORE && first != FIRST_TLS)
 		return fails(c, POLICY_NOT_TLS);
 	/* Text without an end of line is no request yet, and now it will not become one. */
 	if (is_ended)
-		return first == FIRST_RAW || (first == FIRST_MORE && c->target.port != 443) ?
+		return first == FIRST_RAW || (first == FIRST_MORE && !proof_needs_tls(c)) ?
 			       1 :
 			       fails(c, POLICY_BAD_REQUEST);
 	c->saw = first;

@@ -231,7 +231,7 @@ void relay_begin(struct egress *g, struct conn *c)
 	c->step = STEP_RELAY;
 	c->active_us = clock_boot_us();
 	c->proof_until_us =
-		c->up_mode == UP_PROOF && c->target.port == 443 ? c->active_us + CONN_HELLO_US : 0;
+		c->up_mode == UP_PROOF && proof_needs_tls(c) ? c->active_us + CONN_HELLO_US : 0;
 	timer_set(g, &c->timer, deadline(c));
 	if (c->up_mode == UP_PROOF && c->in.len)
 		r = look(g, c, false);

@@ -11,21 +11,20 @@
 #define EVENTS_PER_SECOND 500
 #define EVENTS_BURST 2000
 
-static bool may_tell(struct net *n)
+bool share_take(struct share *s, uint64_t per_second, uint64_t burst)
 {
-	uint64_t now = clock_boot_us(), seconds = (now - n->second_us) / SECOND_US;
+	uint64_t now = clock_boot_us(), seconds = (now - s->since_us) / SECOND_US;
 
-	if (n->second_us == 0 || seconds >= EVENTS_BURST / EVENTS_PER_SECOND) {
-		n->events_left = EVENTS_BURST;
-		n->second_us = now;
+	if (s->since_us == 0 || seconds >= burst / per_second) {
+		s->left = burst;
+		s->since_us = now;
 	} else if (seconds > 0) {
-		n->events_left =
-			MIN(n->events_left + seconds * EVENTS_PER_SECOND, (uint64_t)EVENTS_BURST);
-		n->second_us += seconds * SECOND_US;
+		s->left = MIN(s->left + seconds * per_second, burst);
+		s->since_us += seconds * SECOND_US;
 	}
-	if (n->events_left == 0)
+	if (s->left == 0)
 		return false;
-	n->events_left--;
+	s->left--;
 	return true;
 }
 
@@ -44,7 +43,7 @@ uint64_t report(struct egress *g, struct net *n, struct egress_event *e)
 	memcpy(e->id, n->id, sizeof(e->id));
 	e->at_ms = wall_ms();
 	e->missed = n->missed;
-	if (may_tell(n) && talk_event(g, e) == 0)
+	if (share_take(&n->events, EVENTS_PER_SECOND, EVENTS_BURST) && talk_event(g, e) == 0)
 		n->missed = 0;
 	else if (n->missed < UINT32_MAX)
 		n->missed++;

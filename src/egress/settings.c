@@ -45,6 +45,7 @@ int settings_read(int argc, char **argv, struct egress *g, struct config *ret, s
 			return r;
 	}
 	g->conns_max = ret->egress_connections_total;
+	g->proxy_resolves = ret->egress_proxy_resolves;
 	return read_proxy(g, ret, fail);
 }
 

@@ -7,31 +7,61 @@
 /* --- secrets ------------------------------------------------------------------------------------------- */
 
 /*
- * On pages of its own, so that locking and wiping it touches nothing else. Where no more memory may be locked, it can be
- * swapped out; that is no reason to refuse it.
+ * On pages of their own, so that locking and wiping them touches nothing else; those of one box together, since each page of
+ * a value alone would be one that a box costs. Where no more memory may be locked, they can be swapped out; that is no reason
+ * to refuse them.
  */
-static char *secret_new(const char *value)
+static int open_secrets(struct spec *s)
 {
-	size_t size = strlen(value) + 1;
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, HEADER_VALUES_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 
 	if (p == MAP_FAILED)
-		return NULL;
-	(void)mlock(p, size);
-	(void)madvise(p, size, MADV_DONTDUMP);
-	memcpy(p, value, size);
-	return p;
+		return -ENOMEM;
+	(void)madvise(p, HEADER_VALUES_MAX, MADV_DONTDUMP);
+	s->secrets = p;
+	return 0;
 }
 
-static void secret_free(char *value)
+static void close_secrets(struct spec *s)
 {
-	size_t size;
-
-	if (!value)
+	if (!s->secrets)
 		return;
-	size = strlen(value) + 1;
-	explicit_bzero(value, size);
-	(void)munmap(value, size);
+	explicit_bzero(s->secrets, s->n_secret_bytes);
+	(void)munmap(s->secrets, HEADER_VALUES_MAX);
+	s->secrets = NULL;
+}
+
+/* One secret is often in many headers: it is there once. */
+static const char *find_secret(const struct spec *s, const char *value)
+{
+	for (const char *at = s->secrets; at && at < s->secrets + s->n_secret_bytes;
+	     at += strlen(at) + 1)
+		if (strcmp(at, value) == 0)
+			return at;
+	return NULL;
+}
+
+/* NULL: E2BIG or ENOMEM is in err. */
+static const char *add_secret(struct spec *s, const char *value)
+{
+	size_t size = strlen(value) + 1;
+	const char *known = find_secret(s, value);
+	char *place;
+
+	if (known)
+		return known;
+	if (!s->secrets && open_secrets(s) < 0)
+		s->err = ENOMEM;
+	else if (size > HEADER_VALUES_MAX - s->n_secret_bytes)
+		s->err = E2BIG;
+	if (s->err)
+		return NULL;
+	place = s->secrets + s->n_secret_bytes;
+	(void)mlock(place, size);
+	memcpy(place, value, size);
+	s->n_secret_bytes += size;
+	return place;
 }
 
 /* --- gathering ------------------------------------------------------------------------------------------ */
@@ -80,9 +110,7 @@ void spec_add_header(struct spec *s, const struct egress_header *h)
 
 	if (!place)
 		return;
-	*place = (struct net_header){ .value = secret_new(h->value), .tls = h->tls };
-	if (!place->value)
-		s->err = ENOMEM;
+	*place = (struct net_header){ .value = add_secret(s, h->value), .tls = h->tls };
 	memcpy(place->host, h->host, sizeof(place->host));
 	memcpy(place->name, h->name, sizeof(place->name));
 }
@@ -91,8 +119,7 @@ struct spec *spec_free(struct spec *s)
 {
 	if (!s)
 		return NULL;
-	for (size_t i = 0; i < s->n_headers; i++)
-		secret_free(s->headers[i].value);
+	close_secrets(s);
 	free(s->headers);
 	free(s->rules);
 	(void)ruleset_put(s->settled);

@@ -263,11 +263,12 @@ void step_more(struct egress *g, struct conn *c)
 
 /* --- where to --------------------------------------------------------------------------------- */
 
-/* The proxy of this machine's network knows names that we do not. What the rules say about the name still holds. */
-static bool proxy_may_know(const struct egress *g, enum policy_reason reason)
+/* The proxy of this machine's network may know names that we do not. No address can be checked then, so the operator must have
+ * said that it resolves names, and a rule must name this one. */
+static bool proxy_may_know(const struct egress *g, const struct resolve *q)
 {
-	return g->proxy.ss_family != AF_UNSPEC &&
-	       (reason == POLICY_RESOLVE || reason == POLICY_NO_ADDRESS);
+	return g->proxy.ss_family != AF_UNSPEC && g->proxy_resolves && q->by_name &&
+	       (q->reason == POLICY_RESOLVE || q->reason == POLICY_NO_ADDRESS);
 }
 
 static void resolved(struct egress *g, struct resolve *q)
@@ -275,27 +276,18 @@ static void resolved(struct egress *g, struct resolve *q)
 	struct conn *c = (struct conn *)((char *)q - offsetof(struct conn, resolve));
 
 	c->step = STEP_REQUEST; /* the question is answered: there is nothing to cancel */
-	c->only_by_proxy = proxy_may_know(g, q->reason);
+	c->only_by_proxy = proxy_may_know(g, q);
 	if (!policy_reason_allows(q->reason) && !c->only_by_proxy) {
 		conn_refuse(g, c, q->reason);
 		return;
 	}
 	c->by_name = q->by_name;
-	c->reason = c->only_by_proxy ? POLICY_ALLOWED : q->reason;
 	dial_begin(g, c);
 }
 
-/* An address that was said is looked at alone. */
+/* An address that was said is looked at alone, when it is dialed. */
 static void decide_address(struct egress *g, struct conn *c)
 {
-	enum policy_reason reason =
-		net_check_address(g, c->net, &c->target.address, c->target.port, c->by_name);
-
-	if (!policy_reason_allows(reason)) {
-		conn_refuse(g, c, reason);
-		return;
-	}
-	c->reason = reason;
 	c->resolve.addresses[0] = c->target.address;
 	c->resolve.n_addresses = 1;
 	dial_begin(g, c);
@@ -317,6 +309,8 @@ void step_decide(struct egress *g, struct conn *c)
 
 void step_connected(struct egress *g, struct conn *c)
 {
+	bool needs_proof;
+
 	if (c->head) {
 		http_send(g, c);
 		return;
@@ -325,7 +319,8 @@ void step_connected(struct egress *g, struct conn *c)
 		conn_end(g, c, c->reason, true);
 		return;
 	}
-	c->up_mode = c->by_name && !c->is_proved ? UP_PROOF : UP_RAW;
+	needs_proof = !c->is_proved && (c->by_name || c->net->denies_names);
+	c->up_mode = needs_proof ? UP_PROOF : UP_RAW;
 	/* What is not known before the handshake is told when it has come. */
 	if (c->up_mode == UP_RAW || c->target.port != 443)
 		conn_tell(g, c);

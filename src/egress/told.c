@@ -21,11 +21,17 @@ struct answers {
 	struct told *list; /* the newest is the last; has room for the next power of two */
 };
 
+static bool is_told(const struct told *t, const struct net_address *a, const char *name)
+{
+	return address_equal(&t->address, a) && strcmp(t->name, name) == 0;
+}
+
+/* From the newest on: what is asked for is mostly asked for again soon. */
 static struct told *find(struct answers *all, const struct net_address *a, const char *name)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (address_equal(&all->list[i].address, a) && strcmp(all->list[i].name, name) == 0)
-			return &all->list[i];
+	for (size_t i = all->n; i > 0; i--)
+		if (is_told(&all->list[i - 1], a, name))
+			return &all->list[i - 1];
 	return NULL;
 }
 
@@ -75,10 +81,25 @@ static void add_one(struct answers *all, const char *name, const struct net_addr
 		free(copy); /* a connection that could have been is refused */
 }
 
+/* The same answer as the one before: it is the newest already. */
+static bool tell_again(struct answers *all, const char *name, const struct net_address *a, size_t n)
+{
+	struct told *t = n <= all->n && n > 0 ? &all->list[all->n - n] : NULL;
+
+	for (size_t i = 0; t && i < n; i++)
+		if (!is_told(&t[i], &a[i], name))
+			return false;
+	for (size_t i = 0; t && i < n; i++)
+		t[i].at_us = clock_boot_us();
+	return t != NULL;
+}
+
 void told_add(struct net *n, const char *name, const struct net_address *a, size_t n_addresses)
 {
 	if (!n->answers)
 		n->answers = calloc(1, sizeof(*n->answers));
+	if (n->answers && tell_again(n->answers, name, a, n_addresses))
+		return;
 	for (size_t i = 0; n->answers && i < n_addresses; i++)
 		add_one(n->answers, name, &a[i]);
 }
@@ -93,28 +114,29 @@ void told_done(struct net *n)
 	n->answers = NULL;
 }
 
-static bool is_allowed(const struct net *n, const char *name, uint16_t port)
+/* by_rule: a rule must name it; that everything is allowed is not enough. */
+static bool is_allowed(const struct net *n, const char *name, uint16_t port, bool by_rule)
 {
 	bool by_name;
 
-	return policy_reason_allows(policy_name(&n->policy, name, port, &by_name));
+	return policy_reason_allows(policy_name(&n->policy, name, port, &by_name)) &&
+	       (by_name || !by_rule);
 }
 
 /* Several names can have one address: of those that are allowed at this port, the one that was told last. From the newest on, so that
  * most are never held against the policy. */
-bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, uint16_t port,
+bool resolve_told(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
 		  char ret[static POLICY_NAME_SIZE])
 {
 	uint64_t now = clock_boot_us();
 
-	(void)g;
 	memset(ret, 0, POLICY_NAME_SIZE);
 	for (size_t i = n->has_policy && n->answers ? n->answers->n : 0; i > 0; i--) {
 		const struct told *t = &n->answers->list[i - 1];
 
 		if (now - t->at_us > TOLD_US)
 			return false; /* as all before it */
-		if (address_equal(&t->address, a) && is_allowed(n, t->name, port)) {
+		if (address_equal(&t->address, a) && is_allowed(n, t->name, port, by_rule)) {
 			memcpy(ret, t->name, strlen(t->name));
 			return true;
 		}
@@ -122,10 +144,9 @@ bool resolve_told(struct egress *g, struct net *n, const struct net_address *a, 
 	return false;
 }
 
-/* Was it told this address for this very name, which is allowed at this port? */
 bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name)
 {
 	const struct told *t = n->has_policy && n->answers ? find(n->answers, a, name) : NULL;
 
-	return t && clock_boot_us() - t->at_us <= TOLD_US && is_allowed(n, name, port);
+	return t && clock_boot_us() - t->at_us <= TOLD_US && is_allowed(n, name, port, true);
 }

@@ -48,6 +48,14 @@ static bool name_denied(const struct policy *p, bool by_operator, const char *na
 	return false;
 }
 
+bool policy_denies_names(const struct policy *p)
+{
+	for (size_t i = 0; i < p->n_rules; i++)
+		if (is_denial(&p->rules[i], true) && p->rules[i].kind != RULE_RANGE)
+			return true;
+	return false;
+}
+
 static bool everything_denied(const struct policy *p, bool by_operator, uint16_t port)
 {
 	for (size_t i = 0; i < p->n_rules; i++)

@@ -119,7 +119,8 @@ _must_check_ int rule_parse(const char *text, size_t len, struct rule *ret, stru
 /* The shortest text that parses to the same rule. */
 void rule_text(const struct rule *r, char ret[static POLICY_RULE_TEXT_SIZE]);
 bool rule_has_port(const struct rule *r, uint16_t port); /* 0: any port at all */
-bool rule_is_everything(const struct rule *r);           /* 0.0.0.0/0 */
+bool rule_has_all_ports(const struct rule *r);
+bool rule_is_everything(const struct rule *r); /* 0.0.0.0/0, at whatever ports */
 
 /* --- the decision ----------------------------------------------------------------------------------- */
 
@@ -145,6 +146,8 @@ enum policy_reason policy_name(const struct policy *p, const char *name, uint16_
  */
 enum policy_reason policy_address(const struct policy *p, const struct net_address *a,
 				  uint16_t port, bool by_name);
+/* Does the operator deny any name? Then even what needs no name must not say one of those. */
+bool policy_denies_names(const struct policy *p);
 /* Has the operator named a range with this address as open ("private")? */
 bool policy_opens(const struct policy *p, const struct net_address *a, uint16_t port);
 

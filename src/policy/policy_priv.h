@@ -24,4 +24,3 @@ bool range_has(const struct net_address *range, unsigned prefix, const struct ne
 /* As rule_parse(), but a name without ports has all of them: what a denial means. */
 _must_check_ int rule_parse_denial(const char *text, size_t len, struct rule *ret,
 				   struct fail *fail);
-bool rule_has_all_ports(const struct rule *r);

@@ -69,7 +69,7 @@ static int add_rule(struct network *n, const char *list, const char *entry, size
 	if ((flags & RULE_DENY) && r.kind != RULE_RANGE)
 		return bad_entry(fail, list, entry, "only addresses and networks can be denied");
 	/* Everything denied is nothing allowed where no rule says so: names are then not even looked up. */
-	if ((flags & RULE_DENY) && rule_is_everything(&r)) {
+	if ((flags & RULE_DENY) && rule_is_everything(&r) && rule_has_all_ports(&r)) {
 		n->base_allow = false;
 		return 0;
 	}

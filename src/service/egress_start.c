@@ -21,6 +21,7 @@ static const enum config_setting settings[] = {
 	CONFIG_egress_resolver,
 	CONFIG_egress_ca_bundle,
 	CONFIG_egress_connections_total,
+	CONFIG_egress_proxy_resolves,
 };
 
 #define ARGS_MAX (ARRAY_SIZE(settings) + 3)

@@ -189,7 +189,10 @@ def test_refused(_):
            {"rules": {"web.example": [{"transform": {"headers": {"Content-Length": "7"}}}]}},
            {"rules": {"web.example": [{"tls": False, "transform": {"headers": {"A": "${secrets.x}"}}}]}},
            {"rules": {"web.example": [{"transform": {"headers": {"A": "${secrets.none_such}"}}}]}},
-           {"rules": {"web.example": [{"transform": {"headers": {"A": "${HOME}"}}}]}})
+           {"rules": {"web.example": [{"transform": {"headers": {"A": "${HOME}"}}}]}},
+           {"allowOut": ["web.example"],
+            "rules": {f"h{host}.example": [{"transform": {"headers": {f"X-{number}": f"{host} {number}".ljust(2000, "y") for number in range(20)}}}]
+                      for host in range(2)}})
     with laboratory() as client:
         box = client.create(network={"allowOut": ["web.example"]})
         before = info(box)["network"]

@@ -156,3 +156,30 @@ def test_operator_denies(world):
         assert result.get("reply") or reason(result) == "denied_by_operator", (what, result)
     assert not world.net.connections()
     world.end_service(egress__deny="evil.example 45.67.91.0/24 *.bad.example")
+
+
+def test_operator_denies_names(world):
+    """a name that the operator denies is denied too where its address or everything is allowed"""
+    running = world.service(egress__deny="evil.example", egress__internet="all")
+    get = "GET /hello HTTP/1.1\r\nHost: {}\r\n\r\n".format
+    evil, good = {"names": ["evil.example"]}, {"names": ["web.example"]}
+    at = "45.67.91.66"
+    denied = ({"do": "connect", "to": f"{at}:443", "hello": evil}, {"do": "connect", "to": f"{at}:8443", "hello": evil | {"split": 7}},
+              {"do": "connect", "to": f"{at}:443", "hello": good | {"ech": True}}, {"do": "raw", "to": [at, 443], "hello": evil},
+              {"do": "connect", "to": f"{at}:80", "send": get("evil.example")}, {"do": "raw", "to": [at, 80], "send": get("EVIL.example.")},
+              {"do": "raw", "to": [at, 8080], "send": get("evil.example:8080")})
+    allowed = ({"do": "connect", "to": f"{at}:443", "hello": good, "limit": 1}, {"do": "raw", "to": [at, 443], "hello": {}, "limit": 1},
+               {"do": "raw", "to": [at, 8080], "send": get("web.example:8080") + get("evil.example:8080")},
+               {"do": "raw", "to": [at, 5432], "send": "\0", "until": "\0"}, {"do": "raw", "to": [at, 22], "until": "\r\n"})
+    free, listed = world.box(running=running), world.box(f"{at}/24", running=running)
+    world.net.forget()
+    for box in (free, listed):
+        for what, result in zip(denied, box.attempt(*denied)):
+            assert not result.get("data", "").startswith("\x16") and "hello from" not in result.get("data", ""), (what, result)
+        found = box.attempt(*allowed)
+        assert all(result.get("data") for result in found), found
+        assert found[2]["data"].count("hello from web.example:8080\n") == 1, found[2]
+        assert box.logged(reason="denied_by_operator", name="evil.example", port=443)
+    assert not free.one(do="connect", to="web.example:443", hello=evil).get("data", "").startswith("\x16")
+    assert world.net.carried(b"evil.example") == 0 and world.net.carried(b"EVIL.example") == 0
+    world.end_service(egress__deny="evil.example", egress__internet="all")

@@ -40,9 +40,9 @@ print("held", flush=True)
 time.sleep(60)
 """
 
-# Twenty tunnels, all held: prints how many there are when nothing has come for five seconds.
+# Twenty tunnels, all held: prints how many there are when nothing has come for five seconds, and holds them for as long as it is told.
 MANY = """
-import select, socket, time
+import select, socket, sys, time
 held = [socket.create_connection(("127.0.0.1", 3128)) for _ in range(20)]
 for s in held: s.sendall(b"CONNECT api.example:5432 HTTP/1.1\\r\\nHost: api.example:5432\\r\\n\\r\\n")
 waiting, good = list(held), 0
@@ -51,7 +51,8 @@ while ready := select.select(waiting, [], [], 5 if good else 60)[0]:
         waiting.remove(s)
         try: good += s.recv(99).startswith(b"HTTP/1.1 200")
         except OSError: pass
-print(good)
+print(good, flush=True)
+time.sleep(float(sys.argv[1]))
 """
 
 # Much at once, and then a few bytes that nothing follows: prints how many came before fifteen seconds of silence, and the
@@ -150,7 +151,7 @@ def test_connections(world):
     running = world.service(egress__connections=8)
     box, other = world.box("api.example:5432", running=running), world.box("web.example", running=running)
     box.put("/home/user/many.py", MANY.encode())
-    status, out, err = box.command("python3 /home/user/many.py", 90)
+    status, out, err = box.command("python3 /home/user/many.py 0", 90)
     assert (status, out) == (0, "8\n"), (out, err)
     box.logged(reason="too_many_connections")
     assert hello(other)["status"] == 200
@@ -167,6 +168,19 @@ def test_total(world):
         until(connection, "held")
     assert suite.service.wait_for(lambda: hello(other).get("status") == 200, pause=0.5)
     world.end_service(egress__connections_total=64, egress__connections=1024)
+
+
+def test_share(world):
+    """whatever two boxes hold, each other one has its share"""
+    running = world.service(egress__connections_total=40)
+    boxes = [world.box("api.example:5432", running=running) for _ in range(3)]
+    for box in boxes:
+        box.put("/home/user/many.py", MANY.encode())
+    with boxes[0].start("python3 /home/user/many.py 60", timeout=120) as one, boxes[1].start("python3 /home/user/many.py 60", timeout=120) as two:
+        held = [int(until(connection, "\n")) for connection in (one, two)]
+        status, out, err = boxes[2].command("python3 /home/user/many.py 0", 90)
+    assert held[0] + held[1] <= 34 and (status, out) == (0, "6\n"), (held, out, err)
+    world.end_service(egress__connections_total=40)
 
 
 def test_bytes(world):

@@ -78,6 +78,32 @@ def test_names_need_deny(world):
     world.end_service(egress__internet="all")
 
 
+def test_denied_address(world):
+    """an address that is denied stays so although the box's DNS was told it for a name, where everything else is allowed"""
+    running = world.service(egress__internet="all")
+    box = world.box(running=running, deny=["45.67.90.20:22"])
+    echo = {"do": "raw", "to": ["45.67.90.20", 5432], "send": "x\n", "until": "x\n"}
+    assert box.one(do="resolve", name="other.example")["addresses"] == ["45.67.90.20"]
+    world.net.forget()
+    assert not box.one(do="raw", to=["45.67.90.20", 22], send="x\n", until="x\n").get("data")
+    assert box.one(**echo)["data"] == "x\n"
+    assert box.update(denyOut=["45.67.90.0/24"]).status in (200, 204)
+    assert not box.one(**echo).get("data")
+    assert [each["port"] for each in world.net.raw()] == [5432], world.net.raw()
+    world.end_service(egress__internet="all")
+
+
+def test_denied_port(world):
+    """everything denied at some ports is not everything denied"""
+    running = world.service(egress__internet="all")
+    box = world.box(running=running, deny=["0.0.0.0/0:5432"])
+    assert hello(box)["status"] == 200
+    assert box.one(do="connect", to="web.example:5432", send="x\n", until="x\n")["status"] == 403
+    assert not box.one(do="raw", to=["45.67.90.10", 5432], send="x\n", until="x\n").get("data")
+    assert not world.net.raw(5432)
+    world.end_service(egress__internet="all")
+
+
 def test_live_update(world):
     """a changed policy holds at once: what is no longer allowed is cut, what still is goes on"""
     box = world.box("web.example", "api.example")

@@ -12,6 +12,7 @@ HTTPS_PORTS = (443, 8443)
 ECHO_PORTS = (7, 5432)
 SSH_PORT, GIT_PORT, DEAF_PORT, PROXY_PORT = 22, 9418, 9, 3128
 CLOSED_PORT = 1
+UNREACHED = "45.67.90.99"  # by the proxy
 PROXY_LOGIN = "lab:pass-word"
 
 # What the DNS server knows from the start: name, address, perhaps an IPv6 one.

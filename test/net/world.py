@@ -139,6 +139,9 @@ class World:
                 sock.sendall(b"HTTP/1.1 407 Lab\r\nContent-Length: 0\r\nProxy-Authenticate: Basic\r\n\r\n")
                 return
             method, target, _ = lines[0].split(" ")
+            if places.UNREACHED in target:
+                sock.sendall(b"HTTP/1.1 503 Lab\r\nContent-Length: 0\r\n\r\n")
+                return
             port = int(target.rpartition(":")[2]) if method == "CONNECT" else int((re.findall(r"^http://[^/]*:(\d+)", target) or ["80"])[0])
             with socket.create_connection(("127.0.0.1", port)) as upstream:
                 if method == "CONNECT":

@@ -261,6 +261,9 @@ static void test_operator(void **state)
 	assert_int_equal(check("8.8.4.4", 1), POLICY_ALLOWED);
 	assert_int_equal(check("9.9.9.9", 1), POLICY_OPERATOR);
 	assert_int_equal(check("10.1.0.1", 1), POLICY_PRIVATE);
+	assert_false(box.denies_names);
+	assert_int_equal(operator_says("deny 9.9.9.9\ndeny *.example.com:443\n[a]\n"), 0);
+	assert_true(box.denies_names);
 	/* What cannot be read changes nothing. */
 	assert_true(operator_says("this is no rule\n") < 0);
 	assert_int_equal(check("9.9.9.9", 1), POLICY_OPERATOR);
@@ -328,6 +331,43 @@ static void test_headers(void **state)
 	begin(false);
 	assert_int_equal(commit(), 0);
 	assert_int_equal(headers_for("b.example.com"), 0);
+}
+
+static void add_header(const char *host, const char *value)
+{
+	static struct egress_header h;
+
+	h = (struct egress_header){ .name = "X" };
+	(void)snprintf(h.host, sizeof(h.host), "%s", host);
+	(void)snprintf(h.value, sizeof(h.value), "%s", value);
+	apply_header(&box, &h);
+}
+
+/* A box's values are together, each of them once, and there is an end to them. */
+static void test_header_values(void **state)
+{
+	char value[EGRESS_HEADER_VALUE_SIZE];
+
+	(void)state;
+	memset(value, 'x', sizeof(value));
+	value[8000] = '\0';
+	begin(false);
+	for (size_t i = 0; i < EGRESS_HEADERS_MAX; i++)
+		add_header(i % 2 ? "a.example" : "b.example", i % 2 ? value : "y");
+	assert_int_equal(commit(), 0);
+	assert_ptr_equal(box.headers[0].value, box.headers[198].value);
+	assert_ptr_equal(box.headers[1].value, box.headers[199].value);
+	assert_string_equal(box.headers[0].value, "y");
+	assert_string_equal(box.headers[199].value, value);
+	assert_in_range(box.headers[1].value - box.headers[0].value, 1, HEADER_VALUES_MAX);
+	begin(false);
+	for (size_t i = 0; i < 9; i++) { /* different ones */
+		value[0] = (char)('a' + i);
+		add_header("a.example", value);
+	}
+	add_header("b.example", "y");
+	assert_int_equal(commit(), E2BIG);
+	assert_int_equal(box.n_headers, EGRESS_HEADERS_MAX);
 }
 
 /* --- names ----------------------------------------------------------------------------------------------------- */
@@ -571,25 +611,47 @@ static void test_told(void **state)
 	rule("git.example.com:22", 0);
 	rule("*.example.com:443", 0);
 	assert_int_equal(commit(), 0);
-	assert_false(resolve_told(&g, &box, &a, 22, name));
+	assert_false(resolve_told(&box, &a, 22, true, name));
 	told_add(&box, "git.example.com", &a, 1);
 	told_add(&box, "www.example.com", &a, 1);
-	assert_true(resolve_told(&g, &box, &a, 22, name));
+	assert_true(resolve_told(&box, &a, 22, true, name));
 	assert_string_equal(name, "git.example.com");
 	assert_true(name_ok(name)); /* NULs behind */
-	assert_true(resolve_told(&g, &box, &a, 443, name));
-	assert_false(resolve_told(&g, &box, &a, 25, name));
-	assert_false(resolve_told(&g, &box, &b, 22, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
+	assert_false(resolve_told(&box, &a, 25, true, name));
+	assert_false(resolve_told(&box, &b, 22, true, name));
 	for (unsigned i = 0; i < 2000; i++) {
 		b.bytes[14] = (uint8_t)(i >> 8);
 		b.bytes[15] = (uint8_t)i;
 		told_add(&box, "www.example.com", &b, 1);
 	}
-	assert_false(resolve_told(&g, &box, &a, 22, name)); /* the oldest are forgotten */
-	assert_true(resolve_told(&g, &box, &b, 443, name));
+	assert_false(resolve_told(&box, &a, 22, true, name)); /* the oldest are forgotten */
+	assert_true(resolve_told(&box, &b, 443, true, name));
 	begin(false);
 	assert_int_equal(commit(), 0);
-	assert_false(resolve_told(&g, &box, &b, 443, name)); /* not allowed any more */
+	assert_false(resolve_told(&box, &b, 443, true, name)); /* not allowed any more */
+}
+
+/* Where everything is allowed, a name that no rule names opens no address that is denied. */
+static void test_told_by_rule(void **state)
+{
+	struct net_address a = address("45.67.90.20");
+	char name[POLICY_NAME_SIZE];
+
+	(void)state;
+	begin(true);
+	rule("45.67.90.20:22", RULE_DENY);
+	rule("git.example.com:22", 0);
+	assert_int_equal(commit(), 0);
+	told_add(&box, "git.example.com", &a, 1);
+	told_add(&box, "mine.example.org", &a, 1);
+	assert_true(resolve_told(&box, &a, 22, false, name)); /* for people */
+	assert_string_equal(name, "mine.example.org");
+	assert_true(resolve_told(&box, &a, 22, true, name));
+	assert_string_equal(name, "git.example.com");
+	assert_false(resolve_told(&box, &a, 80, true, name));
+	assert_true(resolve_told_as(&box, &a, 22, "git.example.com"));
+	assert_false(resolve_told_as(&box, &a, 22, "mine.example.org"));
 }
 
 /* Many names with one address: the newest that is allowed is found without asking about the older ones. */
@@ -608,20 +670,20 @@ static void test_told_newest(void **state)
 		told_add(&box, name, &a, 1);
 	}
 	n_judged = 0;
-	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
 	assert_string_equal(name, "n1499.example.com");
 	assert_int_equal(n_judged, 1);
 	told_add(&box, "n700.example.com", &a, 1); /* once more */
 	told_add(&box, "n7.example.com", &a, 1);
 	told_add(&box, "n8.example.org", &a, 1); /* not allowed */
 	n_judged = 0;
-	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
 	assert_string_equal(name, "n7.example.com");
 	assert_int_equal(n_judged, 2);
 	told_add(&box, "n700.example.com", &a, 1);
-	assert_true(resolve_told(&g, &box, &a, 443, name));
+	assert_true(resolve_told(&box, &a, 443, true, name));
 	assert_string_equal(name, "n700.example.com");
-	assert_true(resolve_told(&g, &box, &a, 22, name));
+	assert_true(resolve_told(&box, &a, 22, true, name));
 	assert_string_equal(name, "n7.example.com");
 }
 
@@ -737,12 +799,16 @@ static int open_cache(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_no_policy),      TEST(test_rulesets),      TEST(test_old_stays),
-		TEST(test_operator),       TEST(test_own_addresses), TEST(test_headers),
-		TEST(test_not_asked),      TEST(test_cache),         TEST(test_change_under_way),
-		TEST(test_private_answer), TEST(test_budget),        TEST(test_told),
-		TEST(test_told_newest),    TEST(test_report),        TEST(test_timers),
-		TEST(test_watches),        TEST(test_under_way),     TEST(test_full_cache),
+		TEST(test_no_policy),      TEST(test_rulesets),
+		TEST(test_old_stays),      TEST(test_operator),
+		TEST(test_own_addresses),  TEST(test_headers),
+		TEST(test_header_values),  TEST(test_not_asked),
+		TEST(test_cache),          TEST(test_change_under_way),
+		TEST(test_private_answer), TEST(test_budget),
+		TEST(test_told),           TEST(test_told_newest),
+		TEST(test_told_by_rule),   TEST(test_report),
+		TEST(test_timers),         TEST(test_watches),
+		TEST(test_under_way),      TEST(test_full_cache),
 	};
 
 	return cmocka_run_group_tests(tests, open_cache, NULL);

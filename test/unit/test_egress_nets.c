@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many connections come in through a box's door, when descriptors are few. What a door calls is here. */
+/* How many connections come in through a box's door, when descriptors or connections are few. What a door calls is here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,19 @@
 #define FITTING 20
 #define CALLERS 60
 
+#define BOXES 3
+
 static struct egress g;
-static size_t n_accepted;
+
+static struct box {
+	char id[WARDEN_ID_SIZE];
+	struct sockaddr_un where; /* its door */
+	socklen_t len;            /* 0: it is not there yet */
+	int caller[CALLERS];
+} box[BOXES] = { { .id = "a" }, { .id = "b" }, { .id = "c" } };
+static size_t n_boxes, turn;
+
+static void call(struct box *b);
 
 /* --- instead of the other files -------------------------------------------------------------------------------- */
 
@@ -28,14 +39,17 @@ void conn_accepted(struct egress *e, struct net *n, enum egress_door door, int f
 	fd_close(fd);
 	n->n_conns++;
 	e->n_conns++;
-	n_accepted++;
 }
 
+/* A box has to wait: it is the next one's turn. */
 uint64_t report(struct egress *e, struct net *n, struct egress_event *event)
 {
 	(void)n;
 	assert_int_equal(event->reason, POLICY_BUSY);
-	loop_stop(e, 0);
+	if (++turn < n_boxes)
+		call(&box[turn]);
+	else
+		loop_stop(e, 0);
 	return 0;
 }
 
@@ -99,43 +113,110 @@ static int listening(struct sockaddr_un *ret, socklen_t *ret_len)
 	return fd;
 }
 
+static void open_box(struct box *b)
+{
+	struct egress_open o = { .n_doors = 1, .door = { EGRESS_DOOR_PROXY } };
+	int door = listening(&b->where, &b->len);
+
+	memcpy(o.id, b->id, sizeof(o.id));
+	assert_int_equal(net_open(&g, &o, &door), 0);
+	net_find(&g, b->id)->has_policy = true;
+}
+
+/* More than may come in. */
+static void call(struct box *b)
+{
+	if (b->len == 0)
+		open_box(b);
+	for (size_t i = 0; i < CALLERS; i++) {
+		b->caller[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(b->caller[i], (struct sockaddr *)&b->where, b->len), 0);
+	}
+}
+
+/* All of them, one after the other. */
+static void call_all(size_t n)
+{
+	n_boxes = n;
+	turn = 0;
+	call(&box[0]);
+	(void)loop_run(&g);
+}
+
+static size_t n_conns(const struct box *b)
+{
+	return net_find(&g, b->id)->n_conns;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	g = (struct egress){ .conns_max = CALLERS };
+	assert_int_equal(loop_open(&g), 0);
+	return nets_open(&g);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < n_boxes; i++) {
+		net_close(&g, box[i].id);
+		for (size_t j = 0; j < CALLERS; j++)
+			fd_close(box[i].caller[j]);
+		box[i].len = 0;
+	}
+	free(g.nets);
+	loop_close(&g);
+	return 0;
+}
+
 /* Each may come to hold six: two sockets, and a pipe each way that nobody empties. */
 static void test_descriptors(void **state)
 {
-	struct egress_open o = { .id = "box", .n_doors = 1, .door = { EGRESS_DOOR_PROXY } };
-	int caller[CALLERS], door;
-	struct sockaddr_un where;
 	struct rlimit before;
-	socklen_t len;
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE,
 				   &(struct rlimit){ KEPT + 1 + 6 * FITTING, before.rlim_max }),
 			 0);
-	assert_int_equal(loop_open(&g), 0);
-	assert_int_equal(nets_open(&g), 0);
-	g.conns_max = CALLERS;
-	door = listening(&where, &len);
-	assert_int_equal(net_open(&g, &o, &door), 0);
-	net_find(&g, "box")->has_policy = true;
-	for (size_t i = 0; i < CALLERS; i++) {
-		caller[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		assert_int_equal(connect(caller[i], (struct sockaddr *)&where, len), 0);
-	}
-	(void)loop_run(&g);
-	assert_int_equal(n_accepted, FITTING);
-	net_close(&g, "box");
-	for (size_t i = 0; i < CALLERS; i++)
-		fd_close(caller[i]);
 	free(g.nets);
-	loop_close(&g);
+	assert_int_equal(nets_open(&g), 0);
+	call_all(1);
+	assert_int_equal(n_conns(&box[0]), FITTING);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/* Whatever two boxes take, the third has its share: a third of the half. */
+static void test_shares(void **state)
+{
+	(void)state;
+	g.conns_max = 48;
+	for (size_t i = 0; i < BOXES; i++)
+		open_box(&box[i]);
+	call_all(3);
+	assert_int_equal(n_conns(&box[0]), 32); /* all but the shares of the others */
+	assert_int_equal(n_conns(&box[1]), 8);
+	assert_int_equal(n_conns(&box[2]), 8);
+}
+
+/* One that comes when there is nothing left gets a few all the same. */
+static void test_late(void **state)
+{
+	(void)state;
+	g.conns_max = 48;
+	call_all(2);
+	assert_int_equal(n_conns(&box[0]), 48);
+	assert_int_equal(n_conns(&box[1]), 4);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_descriptors) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_descriptors, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_shares, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

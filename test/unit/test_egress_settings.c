@@ -86,6 +86,9 @@ static void test_arguments(void **state)
 	assert_int_equal(read_args("--egress.resolver=192.0.2.53", "--egress.ca_bundle=/x"), 0);
 	assert_string_equal(config.egress_resolver, "192.0.2.53");
 	assert_false(g.learn);
+	assert_false(g.proxy_resolves);
+	assert_int_equal(read_args("--egress.proxy_resolves=true", "--learn"), 0);
+	assert_true(g.proxy_resolves);
 	assert_true(read_args("--egress.nosuch=1", "--learn") < 0);
 	assert_true(read_args("--learn=1", "--learn") < 0);
 	assert_true(read_args("learn", "--learn") < 0);

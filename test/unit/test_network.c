@@ -75,6 +75,14 @@ static const struct combination {
 	{ "{\"denyOut\": [\"" ALL "\"]}", NETWORK_UNSAID, 0, 0, NULL, "8.8.8.8" },
 	{ "{\"denyOut\": [\"" ALL "\"]}", NETWORK_UNSAID, 0, 0, NULL, "2001:4860::8888" },
 	{ "{\"denyOut\": [\"" ALL "\"]}", NETWORK_UNSAID, 0, 0, "example.com", "8.8.8.8" },
+	/* everything, but not at all ports */
+	{ "{\"denyOut\": [\"" ALL ":25\"]}", NETWORK_UNSAID, 1, 0, "example.com", "8.8.8.8" },
+	{ "{\"denyOut\": [\"" ALL ":25\"]}", NETWORK_UNSAID, 1, 0, NULL, "8.8.8.8" },
+	{ "{\"denyOut\": [\"" ALL ":25,443\"]}", NETWORK_UNSAID, 0, 0, "example.com", "8.8.8.8" },
+	{ "{\"denyOut\": [\"" ALL ":25,443\"]}", NETWORK_UNSAID, 0, 0, NULL, "8.8.8.8" },
+	{ "{\"denyOut\": [\"" ALL ":*\"]}", NETWORK_UNSAID, 0, 0, NULL, "8.8.8.8" },
+	{ "{\"allowOut\": [\"example.com\"], \"denyOut\": [\"" ALL ":25\"]}", NETWORK_UNSAID, -1, 1,
+	  "example.com", "8.8.8.8" },
 	/* what is allowed beats what is denied */
 	{ "{\"allowOut\": [\"8.8.8.8\"], \"denyOut\": [\"8.8.8.0/24\"]}", NETWORK_UNSAID, 1, 1,
 	  NULL, "8.8.8.8" },
