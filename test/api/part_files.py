@@ -72,6 +72,14 @@ def test_signatures(world):
                       (signed("f", "read", box.token, signature="v1_"), "invalid signature")):
         reply = plain.ask("GET", url, headers=named)
         assert reply.status == 401 and reply.message() == text, (url, reply)
+    # The same for who names no sandbox, be it by a signature or by a token.
+    assert plain.ask("GET", signed("f", "read", box.token, expiration=now + 60)).body == b"content"
+    assert plain.ask("GET", signed("f", "read", "wrong"), headers={"X-Access-Token": box.token}).body == b"content"
+    for url, headers in ((signed("f" * 8000, "read", "wrong"), {}), (signed("f", "read", box.token, signature="v1_x"), {}),
+                         (signed("f", "read", box.token, expiration="0" * 4000 + str(now + 60)), {}),
+                         ("/files?path=f", {"X-Access-Token": "x" * 8000})):
+        reply = plain.ask("GET", url, headers=headers)
+        assert reply.status == 401, (url, reply)
     # A wrong token is not made good by a signature.
     reply = plain.ask("GET", signed("f", "read", box.token), headers=named | {"X-Access-Token": "wrong"})
     assert reply.status == 401, reply
