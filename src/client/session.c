@@ -48,6 +48,14 @@ static int on_posted(void *arg, int result, struct fail *fail)
 	return fail_set(fail, -result, "exec", "input was lost: %.100s", why);
 }
 
+static void on_tick(void *arg)
+{
+	const struct session *s = arg;
+
+	if (s->own)
+		own_keep(s->own);
+}
+
 static int on_input(struct session *s)
 {
 	unsigned char data[INPUT_CHUNK];
@@ -176,6 +184,7 @@ int session_run(struct session *s, json_t *body, const char *user, bool with_inp
 		.output = on_output,
 		.readable = on_readable,
 		.posted = on_posted,
+		.tick = on_tick,
 		.fds = s->fds,
 		.n_fds = with_input ? 2 : 1,
 	};

@@ -243,6 +243,8 @@ static int follow(struct stream_state *st)
 			take_ends(st);
 		if (st->done || st->over || st->stopped < 0)
 			break;
+		if (st->events->tick)
+			st->events->tick(st->events->arg);
 		n = MIN(st->events->n_fds, st->post.curl ? (size_t)1 : (size_t)WAITS_MAX);
 		for (size_t i = 0; i < n; i++)
 			waits[i] = (struct curl_waitfd){ .fd = st->events->fds[i],

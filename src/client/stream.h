@@ -18,6 +18,8 @@ struct stream_events {
 	int (*readable)(void *arg, size_t which);
 	/* What became of a stream_post(): as api_rpc(). Negative to stop. */
 	int (*posted)(void *arg, int result, struct fail *fail);
+	/* At least once a second; NULL: no. */
+	void (*tick)(void *arg);
 	const int *fds;
 	size_t n_fds;               /* changed by readable() to stop listening to the last ones */
 	struct stream_state *state; /* for stream_post(), while the stream is followed */
