@@ -84,7 +84,7 @@ static bool wait_for_room(struct live *l)
 	const struct oneshot *o = l->oneshot;
 
 	while (poll(&p, 1, o->goes_on ? ONESHOT_TICK_MS : -1) == 0)
-		if (!o->goes_on(o->goes_on_arg))
+		if (o->goes_on && !o->goes_on(o->goes_on_arg))
 			return false;
 	return true;
 }
@@ -184,7 +184,7 @@ static int run_live(struct request *r, struct oneshot **o)
 		.oneshot = *o,
 		.ours = pair[0],
 		.theirs = pair[1],
-		.rest = BUF_INIT(2 * WIRE_MAX),
+		.rest = BUF_INIT((size_t)2 * WIRE_MAX),
 	};
 	l->oneshot->emit = on_output;
 	l->oneshot->emit_arg = l;

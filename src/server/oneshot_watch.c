@@ -13,9 +13,9 @@
 #include <poll.h>
 #include <signal.h>
 
-#define TICK_US (ONESHOT_TICK_MS * 1000) /* how often the counters are looked at */
-#define FRAMES_PER_TURN 64               /* AG-08: between two looks at the clock */
-#define STARTED_US 10000000              /* how long the agent may take to start it */
+#define TICK_US (UINT64_C(1000) * ONESHOT_TICK_MS) /* how often the counters are looked at */
+#define FRAMES_PER_TURN 64                         /* AG-08: between two looks at the clock */
+#define STARTED_US 10000000                        /* how long the agent may take to start it */
 #define NOFILE_MAX 4096
 #define OOM_SCORE_PAYLOAD 800
 #define USER_ID 1000

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "base/parse.h"
 #include "server/server.h"
 #include "server/table.h"
 
@@ -92,9 +93,9 @@ struct search {
 static bool matches(const char *token, void *arg)
 {
 	struct search *s = arg;
-	unsigned i;
+	uint64_t i;
 
-	assert_int_equal(sscanf(token, "token%u", &i), 1);
+	assert_int_equal(parse_u64(token + strlen("token"), &i), 0);
 	assert_true(i < MANY);
 	s->tried[i]++;
 	s->n_tried++;
