@@ -148,18 +148,21 @@ static int on_bytes(struct conversation *c, int fd)
 {
 	static char chunk[65536];
 	ssize_t n = read(fd, chunk, sizeof(chunk));
+	size_t seen =
+		c->line.len; /* there is no end of a line in that: a result has many megabytes */
 	unsigned char *end;
 
 	if (n <= 0)
 		return n < 0 && errno == EINTR ? 1 : (int)n;
 	if (buf_add(&c->line, chunk, (size_t)n) < 0)
 		return -ENOMEM;
-	while ((end = memchr(c->line.data, '\n', c->line.len))) {
+	while ((end = memchr(c->line.data + seen, '\n', c->line.len - seen))) {
 		size_t len = (size_t)(end - c->line.data);
 		int r = on_line(c, (char *)c->line.data, len);
 
 		memmove(c->line.data, end + 1, c->line.len - len - 1);
 		c->line.len -= len + 1;
+		seen = 0;
 		if (r < 0)
 			return r;
 	}

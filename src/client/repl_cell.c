@@ -63,6 +63,7 @@ static int follow(struct talk *t, CURLM *multi)
 	while (curl_multi_perform(multi, &running) == CURLM_OK && running) {
 		struct curl_waitfd wait = { .fd = STDIN_FILENO, .events = CURL_WAIT_POLLIN };
 
+		own_keep(&t->own);
 		if (curl_multi_poll(multi, &wait, 1, 1000, NULL) != CURLM_OK)
 			break;
 		if (wait.revents && requests_read(&t->requests) == 0 && interrupted(t))

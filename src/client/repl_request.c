@@ -10,8 +10,7 @@
 
 #include <poll.h>
 
-#define SANDBOX_SECONDS 3600
-#define REFRESH_SECONDS 900 /* how often its end is put off while somebody thinks */
+#define WAKE_MS 60000 /* how often is looked whether its end must be put off */
 #define INTERPRETER_PORT 49999u
 
 static int say(json_t *line)
@@ -56,43 +55,15 @@ int requests_read(struct requests *q)
 
 static int make_sandbox(struct talk *t, const json_t *wanted, struct fail *fail)
 {
-	json_t *made = NULL, *env = json_object_get(wanted, "env");
-	int r;
+	json_t *env = json_object_get(wanted, "env");
 
 	(void)snprintf(t->language, sizeof(t->language), "%s", client_text(wanted, "language"));
 	t->limits = json_incref(json_object_get(wanted, "limits"));
-	r = api_call(t->api, "POST", "/v2/sandboxes",
-		     json_pack("{ss sI sO}", "templateID", client_text(wanted, "template"),
-			       "timeout", (json_int_t)SANDBOX_SECONDS, "envVars", env),
-		     &made, fail);
-	if (r < 0)
-		return r;
-	(void)snprintf(t->sandbox.id, sizeof(t->sandbox.id), "%s", client_text(made, "sandboxID"));
-	(void)snprintf(t->sandbox.token, sizeof(t->sandbox.token), "%s",
-		       client_text(made, "envdAccessToken"));
 	t->sandbox.port = INTERPRETER_PORT;
-	json_decref(made);
-	return 0;
-}
-
-static void put_off_end(struct talk *t)
-{
-	struct fail ignored = { 0 };
-	char path[128];
-
-	if (client_path(t->sandbox.id, "/timeout", path, sizeof(path)) == 0)
-		(void)!api_call(t->api, "POST", path,
-				json_pack("{sI}", "timeout", (json_int_t)SANDBOX_SECONDS), NULL,
-				&ignored);
-}
-
-static void remove_sandbox(struct talk *t)
-{
-	struct fail ignored = { 0 };
-	char path[128];
-
-	if (t->sandbox.id[0] && client_path(t->sandbox.id, "", path, sizeof(path)) == 0)
-		(void)!api_call(t->api, "DELETE", path, NULL, NULL, &ignored);
+	return own_make(&t->own,
+			json_pack("{ss sO}", "templateID", client_text(wanted, "template"),
+				  "envVars", env),
+			fail);
 }
 
 static int restart(struct talk *t, struct fail *fail)
@@ -130,6 +101,7 @@ static int serve(struct talk *t, struct fail *fail)
 		struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
 		json_t *o = requests_next(&t->requests);
 
+		own_keep(&t->own);
 		if (o) {
 			r = on_request(t, o, fail);
 			json_decref(o);
@@ -137,9 +109,7 @@ static int serve(struct talk *t, struct fail *fail)
 		}
 		if (t->requests.ended)
 			break;
-		if (poll(&p, 1, REFRESH_SECONDS * 1000) == 0)
-			put_off_end(t);
-		else
+		if (poll(&p, 1, WAKE_MS) > 0)
 			r = requests_read(&t->requests);
 	}
 	return r;
@@ -167,8 +137,10 @@ int client_repl_request(int argc, char **argv)
 	_cleanup_(api_closep) struct api a = { 0 };
 	struct talk t = { .api = &a, .requests = { .text = BUF_INIT(REQUESTS_MAX) } };
 	struct fail fail = { 0 };
-	int r = open_talk(&t, &fail);
+	int r;
 
+	t.own = (struct own){ .api = &a, .sandbox = &t.sandbox };
+	r = open_talk(&t, &fail);
 	(void)argc;
 	(void)argv;
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -178,7 +150,7 @@ int client_repl_request(int argc, char **argv)
 		r = serve(&t, &fail);
 	if (r < 0 && fail.msg[0])
 		(void)!say(json_pack("{ss}", "error", fail.msg));
-	remove_sandbox(&t);
+	own_remove(&t.own);
 	json_decref(t.limits);
 	buf_done(&t.requests.text);
 	return r < 0 ? CLIENT_FAILURE : CLIENT_OK;

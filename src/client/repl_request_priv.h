@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "client/api.h"
 #include "client/client.h"
+#include "client/own.h"
 
 #define REQUESTS_MAX ((size_t)8 << 20)
 
@@ -16,6 +17,7 @@ struct requests {
 struct talk {
 	struct api *api;
 	struct api_sandbox sandbox;
+	struct own own; /* it is ours */
 	char language[32];
 	json_t *limits;
 	struct requests requests;

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 
-#define INPUT_CHUNK 16384
+#define INPUT_CHUNK 49152 /* one frame to the agent, and few requests: those are counted */
 
 /* --- input -------------------------------------------------------------------------------------------------------- */
 
@@ -22,18 +22,38 @@ static int send_input(struct session *s, const unsigned char *data, size_t len)
 {
 	_cleanup_(freep) char *text = NULL;
 	size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
-	struct fail fail = { 0 };
 
 	text = malloc(size);
 	if (!text)
 		return -ENOMEM;
 	(void)sodium_bin2base64(text, size, data, len, sodium_base64_VARIANT_ORIGINAL);
-	/* A command that no longer reads, or has just ended, is no reason to stop: its end will come. */
-	(void)!api_rpc(s->api, &s->sandbox, "process.Process/SendInput",
-		       json_pack("{so s{ss}}", "process", selector(s), "input",
-				 s->is_pty ? "pty" : "stdin", text),
-		       NULL, &fail);
-	return 0;
+	return stream_post(&s->events, s->api, &s->sandbox, "process.Process/SendInput",
+			   json_pack("{so s{ss}}", "process", selector(s), "input",
+				     s->is_pty ? "pty" : "stdin", text));
+}
+
+/* What the command did not get must not be missing without a word, unless it does not want any more. */
+static int on_posted(void *arg, int result, struct fail *fail)
+{
+	struct session *s = arg;
+	char why[sizeof(fail->msg)];
+
+	if (result == 0)
+		return 0;
+	if (result == -ENOENT || strstr(fail->msg, "has no open input")) {
+		s->events.n_fds = 1; /* only signals from now on; its end will come */
+		return 0;
+	}
+	memcpy(why, fail->msg, sizeof(why));
+	return fail_set(fail, -result, "exec", "input was lost: %.100s", why);
+}
+
+static void on_tick(void *arg)
+{
+	const struct session *s = arg;
+
+	if (s->own)
+		own_keep(s->own);
 }
 
 static int on_input(struct session *s)
@@ -163,6 +183,8 @@ int session_run(struct session *s, json_t *body, const char *user, bool with_inp
 		.started = on_started,
 		.output = on_output,
 		.readable = on_readable,
+		.posted = on_posted,
+		.tick = on_tick,
 		.fds = s->fds,
 		.n_fds = with_input ? 2 : 1,
 	};

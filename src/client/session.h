@@ -4,11 +4,13 @@
 
 #include "base/termsafe.h"
 #include "client/client.h"
+#include "client/own.h"
 #include "client/stream.h"
 
 struct session {
 	struct api *api;
 	struct api_sandbox sandbox;
+	struct own *own; /* it exists for this session; NULL: it does not */
 	struct stream_events events;
 	int fds[2]; /* signals, then our input */
 	uint32_t pid;

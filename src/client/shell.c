@@ -46,22 +46,6 @@ static json_t *shell_body(void)
 			 "cols", (int)size.ws_col, "rows", (int)size.ws_row);
 }
 
-/* A sandbox for this shell alone. */
-static int make_sandbox(struct api *a, struct api_sandbox *ret, struct fail *fail)
-{
-	json_t *made = NULL;
-	int r = api_call(a, "POST", "/v2/sandboxes",
-			 json_pack("{ss sI}", "templateID", "base", "timeout", (json_int_t)3600),
-			 &made, fail);
-
-	if (r < 0)
-		return r;
-	(void)snprintf(ret->id, sizeof(ret->id), "%s", client_text(made, "sandboxID"));
-	(void)snprintf(ret->token, sizeof(ret->token), "%s", client_text(made, "envdAccessToken"));
-	json_decref(made);
-	return 0;
-}
-
 int client_shell(int argc, char **argv)
 {
 	struct session_options o = { .env = json_object() };
@@ -69,8 +53,8 @@ int client_shell(int argc, char **argv)
 	struct session s = { .is_pty = true };
 	struct fail fail = { 0 };
 	struct api a = { 0 };
-	bool own = argc - optind == 0;
-	char path[128];
+	struct own own = { .api = &a, .sandbox = &s.sandbox };
+	bool is_own = argc - optind == 0;
 
 	json_decref(o.env);
 	if (status >= 0)
@@ -81,17 +65,18 @@ int client_shell(int argc, char **argv)
 		return client_error(CLIENT_USAGE,
 				    "a shell needs a terminal; use 'glovebox exec -i' in scripts");
 	if (api_open(&a, &fail) < 0 ||
-	    (own ? make_sandbox(&a, &s.sandbox, &fail) :
-		   api_sandbox(&a, argv[optind], &s.sandbox, &fail)) < 0) {
+	    (is_own ? own_make(&own, json_pack("{ss}", "templateID", "base"), &fail) :
+		      api_sandbox(&a, argv[optind], &s.sandbox, &fail)) < 0) {
 		api_close(&a);
 		return client_error(CLIENT_LOST, "%s", fail.msg);
 	}
 	s.api = &a;
+	s.own = is_own ? &own : NULL;
 	/* The terminal belongs to the sandbox's programs now, as with ssh: nothing is defused. */
 	status = set_raw_terminal() < 0 ? client_error(CLIENT_LOST, "cannot use the terminal") :
 					  session_run(&s, shell_body(), o.user, true);
-	if (own && client_path(s.sandbox.id, "", path, sizeof(path)) == 0)
-		(void)!api_call(&a, "DELETE", path, NULL, NULL, &fail);
+	if (is_own)
+		own_remove(&own);
 	api_close(&a);
 	return status;
 }

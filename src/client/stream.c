@@ -7,17 +7,30 @@
 
 #define ENVELOPE_HEAD 5
 #define ENVELOPE_MAX ((size_t)4 << 20)
+#define ANSWER_MAX ((size_t)64 << 10)
 #define FLAG_END 2
 #define WAITS_MAX 4
+
+/* A call beside the stream. */
+struct post {
+	CURL *curl; /* NULL: there is none */
+	struct curl_slist *headers;
+	char *text;
+	struct buf answer;
+};
 
 struct stream_state {
 	struct stream_events *events;
 	struct stream_end end;
 	struct buf pending;
+	CURLM *multi;
 	CURL *curl;
+	CURLcode code;
+	bool done;    /* the request is */
 	bool has_end; /* the command's end was told */
 	bool over;    /* and the stream's */
 	int stopped;  /* negative: a callback wanted to stop */
+	struct post post;
 	struct fail *fail;
 };
 
@@ -133,19 +146,106 @@ static bool envelope(const char *text, struct buf *ret)
 	return buf_add(ret, head, sizeof(head)) == 0 && buf_add(ret, text, len) == 0;
 }
 
-/* Until the stream ends, lets input through too. */
-static int follow(CURLM *multi, struct stream_state *st)
+static size_t on_answer(char *data, size_t size, size_t n, void *arg)
 {
+	return buf_add(arg, data, size * n) < 0 ? 0 : size * n;
+}
+
+static void post_drop(struct stream_state *st)
+{
+	struct post *p = &st->post;
+
+	if (p->curl) {
+		(void)curl_multi_remove_handle(st->multi, p->curl);
+		curl_easy_cleanup(p->curl);
+	}
+	curl_slist_free_all(p->headers);
+	free(p->text);
+	buf_done(&p->answer);
+	*p = (struct post){ .answer = BUF_INIT(ANSWER_MAX) };
+}
+
+int stream_post(struct stream_events *events, struct api *a, const struct api_sandbox *b,
+		const char *method, json_t *body)
+{
+	struct stream_state *st = events->state;
+	struct post *p = &st->post;
+	struct curl_slist *more;
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "/%s", method);
+	p->text = json_dumps(body, JSON_COMPACT);
+	json_decref(body);
+	p->curl = p->text ? api_handle(a, b, path, &p->headers) : NULL;
+	more = p->curl ? curl_slist_append(p->headers, "Content-Type: application/json") : NULL;
+	if (!more)
+		return fail_set(st->fail, ENOMEM, "exec", "out of memory");
+	p->headers = more;
+	curl_easy_setopt(p->curl, CURLOPT_HTTPHEADER, p->headers);
+	curl_easy_setopt(p->curl, CURLOPT_POSTFIELDS, p->text);
+	curl_easy_setopt(p->curl, CURLOPT_WRITEFUNCTION, on_answer);
+	curl_easy_setopt(p->curl, CURLOPT_WRITEDATA, &p->answer);
+	(void)curl_multi_add_handle(st->multi, p->curl);
+	return 0;
+}
+
+static int post_done(struct stream_state *st, CURLcode code)
+{
+	struct post *p = &st->post;
+	struct fail fail = { 0 };
+	long status = 0;
+	int r = 0;
+
+	(void)curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (code != CURLE_OK || status != 200)
+		r = api_failed(code, status, (char *)p->answer.data, p->answer.len, &fail);
+	post_drop(st);
+	r = st->events->posted(st->events->arg, r, &fail);
+	if (r < 0)
+		*st->fail = fail;
+	return r;
+}
+
+/* Of which request the end has come. */
+static void take_ends(struct stream_state *st)
+{
+	CURLMsg *msg;
+	int left;
+
+	while (st->stopped == 0 && (msg = curl_multi_info_read(st->multi, &left))) {
+		CURLcode code = msg->data.result;
+
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		if (msg->easy_handle == st->post.curl) {
+			st->stopped = post_done(st, code);
+		} else {
+			st->done = true;
+			st->code = code;
+		}
+	}
+}
+
+/* Until the stream ends, lets input through too. */
+static int follow(struct stream_state *st)
+{
+	CURLM *multi = st->multi;
 	int running = 1;
 
-	while (running && !st->over && st->stopped == 0) {
+	while (!st->done && !st->over && st->stopped == 0) {
 		struct curl_waitfd waits[WAITS_MAX];
-		size_t n = MIN(st->events->n_fds, (size_t)WAITS_MAX);
+		size_t n;
 
 		if (curl_multi_perform(multi, &running) != CURLM_OK)
 			return fail_set(st->fail, EIO, "exec", "the connection broke");
-		if (!running || st->over || st->stopped < 0)
+		if (st->stopped == 0 &&
+		    !st->over) /* behind the command's end nothing else matters */
+			take_ends(st);
+		if (st->done || st->over || st->stopped < 0)
 			break;
+		if (st->events->tick)
+			st->events->tick(st->events->arg);
+		n = MIN(st->events->n_fds, st->post.curl ? (size_t)1 : (size_t)WAITS_MAX);
 		for (size_t i = 0; i < n; i++)
 			waits[i] = (struct curl_waitfd){ .fd = st->events->fds[i],
 							 .events = CURL_WAIT_POLLIN };
@@ -158,23 +258,14 @@ static int follow(CURLM *multi, struct stream_state *st)
 	return 0;
 }
 
-static CURLcode result_of(CURLM *multi)
-{
-	int left;
-	CURLMsg *msg = curl_multi_info_read(multi, &left);
-
-	return msg && msg->msg == CURLMSG_DONE ? msg->data.result : CURLE_OK;
-}
-
 static int run_stream(struct stream_state *st, struct curl_slist *headers,
 		      const struct buf *request)
 {
-	CURLM *multi = curl_multi_init();
-	CURLcode code;
 	long status = 0;
 	int r;
 
-	if (!multi)
+	st->multi = curl_multi_init();
+	if (!st->multi)
 		return fail_set(st->fail, ENOMEM, "exec", "out of memory");
 	curl_easy_setopt(st->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(st->curl, CURLOPT_POST, 1L);
@@ -182,18 +273,18 @@ static int run_stream(struct stream_state *st, struct curl_slist *headers,
 	curl_easy_setopt(st->curl, CURLOPT_POSTFIELDSIZE, (long)request->len);
 	curl_easy_setopt(st->curl, CURLOPT_WRITEFUNCTION, on_bytes);
 	curl_easy_setopt(st->curl, CURLOPT_WRITEDATA, st);
-	(void)curl_multi_add_handle(multi, st->curl);
-	r = follow(multi, st);
-	code = result_of(multi);
+	(void)curl_multi_add_handle(st->multi, st->curl);
+	r = follow(st);
 	(void)curl_easy_getinfo(st->curl, CURLINFO_RESPONSE_CODE, &status);
-	(void)curl_multi_remove_handle(multi, st->curl);
-	(void)curl_multi_cleanup(multi);
+	post_drop(st);
+	(void)curl_multi_remove_handle(st->multi, st->curl);
+	(void)curl_multi_cleanup(st->multi);
 	if (r < 0 || st->stopped < 0)
 		return r < 0 ? r : st->stopped;
 	if (st->over && st->has_end)
 		return 0;
-	if (status != 200 || code == CURLE_COULDNT_CONNECT)
-		return api_failed(code, status, (char *)st->pending.data, st->pending.len,
+	if (status != 200 || st->code == CURLE_COULDNT_CONNECT)
+		return api_failed(st->code, status, (char *)st->pending.data, st->pending.len,
 				  st->fail);
 	return fail_set(st->fail, ECONNRESET, "exec",
 			"the sandbox was killed, paused or reached its end");
@@ -207,6 +298,7 @@ int stream_start(struct api *a, const struct api_sandbox *b, json_t *body, const
 	struct stream_state st = {
 		.events = events,
 		.pending = BUF_INIT(ENVELOPE_MAX * 2),
+		.post = { .answer = BUF_INIT(ANSWER_MAX) },
 		.fail = fail,
 	};
 	struct curl_slist *headers = NULL, *more;
@@ -228,7 +320,9 @@ int stream_start(struct api *a, const struct api_sandbox *b, json_t *body, const
 		curl_easy_setopt(st.curl, CURLOPT_PASSWORD, "");
 		curl_easy_setopt(st.curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
 	}
+	events->state = &st;
 	r = run_stream(&st, more, &request);
+	events->state = NULL;
 	curl_easy_cleanup(st.curl);
 	curl_slist_free_all(more);
 	buf_done(&st.pending);

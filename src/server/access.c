@@ -49,6 +49,16 @@ int access_rate(struct exchange *x, const char *key_id)
 	return ok ? 0 : too_often(x, retry_s, "too many requests");
 }
 
+int access_rate_search(struct exchange *x, size_t n)
+{
+	unsigned retry_s;
+
+	if (rate_take(x->r.server->rates->searches, connection_peer(x->peer), rate_of_searches(n),
+		      clock_boot_us(), &retry_s))
+		return 0;
+	return too_often(x, retry_s, "too many signed URLs that name no sandbox");
+}
+
 int request_take_create(struct request *r)
 {
 	unsigned retry_s;

@@ -99,38 +99,52 @@ int reply_gone(struct request *r, const char *id)
 
 /* --- signed URLs, which name no sandbox ------------------------------------------------------------- */
 
-static bool signature_matches(const char *token, void *arg)
+static bool made_signature(const char *token, void *arg)
 {
-	return sign_matches(arg, token);
+	return sign_made_with(arg, token);
 }
 
-static bool token_matches(const char *token, void *arg)
+/* With nothing said about the sandbox all tokens have to be tried, so how often is bounded, right or wrong. */
+static int find_by_signature(struct exchange *x)
 {
-	return secret_equal(token, arg);
+	const char *path = request_query(&x->r, "path"), *user = request_query(&x->r, "username");
+	struct sign_request q = {
+		.path = path ? path : "",
+		.operation = strcmp(x->r.method, "POST") == 0 ? "write" : "read",
+		.user = user ? user : "",
+		.signature = request_query(&x->r, "signature"),
+		.expiration = request_query(&x->r, "signature_expiration"),
+	};
+	struct sign_search search;
+	int r;
+
+	if (!q.signature)
+		return access_refuse(x, "missing signature query parameter");
+	if (sign_prepare(&q, &search) < 0)
+		return access_refuse(x, "invalid signature");
+	r = access_rate_search(x, sandbox_count(x->r.server, NULL));
+	if (r < 0 || x->r.replied)
+		return r;
+	x->r.sandbox = sandbox_by_signature(x->r.server, made_signature, &search);
+	return x->r.sandbox ? 0 : access_refuse(x, "invalid signature");
 }
 
 /*
  * /files at our own address without a sandbox: a signed URL of a client that was told of one address for everything,
  * or a client so old that it sends only the token. Both name their sandbox by what only it has.
  */
-static struct sandbox *find_by_secret(struct exchange *x)
+static int find_by_secret(struct exchange *x)
 {
 	const char *token = request_header(&x->r, "X-Access-Token");
-	struct sign_request q = {
-		.path = request_query(&x->r, "path"),
-		.operation = strcmp(x->r.method, "POST") == 0 ? "write" : "read",
-		.user = request_query(&x->r, "username"),
-		.signature = request_query(&x->r, "signature"),
-		.expiration = request_query(&x->r, "signature_expiration"),
-	};
 
-	if (token)
-		return sandbox_by_signature(x->r.server, token_matches, (void *)(uintptr_t)token);
-	if (!q.signature)
-		return NULL;
-	q.path = q.path ? q.path : "";
-	q.user = q.user ? q.user : "";
-	return sandbox_by_signature(x->r.server, signature_matches, &q);
+	if (!token)
+		return find_by_signature(x);
+	x->r.sandbox = sandbox_by_token(x->r.server, token);
+	if (x->r.sandbox)
+		return 0;
+	return access_refuse(x, request_query(&x->r, "signature") ?
+					"invalid signature" :
+					"missing signature query parameter");
 }
 
 static bool is_files(const struct exchange *x)
@@ -219,12 +233,8 @@ static int find_files(struct exchange *x)
 		return r;
 	x->plane = PLANE_ENVD;
 	x->r.port = HTTP_ENVD_PORT;
-	x->r.sandbox = find_by_secret(x);
-	if (x->r.sandbox)
-		return find_operation(x);
-	return access_refuse(x, request_query(&x->r, "signature") ?
-					"invalid signature" :
-					"missing signature query parameter");
+	r = find_by_secret(x);
+	return r < 0 || x->r.replied ? r : find_operation(x);
 }
 
 /* A port of the sandbox's own programs: it has no operations, all of it is passed on. */

@@ -16,6 +16,7 @@
 
 struct connection {
 	int fd;
+	uint64_t cookie;             /* the kernel's own number of this socket: never another's */
 	struct share *guest;         /* the address */
 	_Atomic uint64_t clock;      /* state and since when, in one word: they are read together */
 	_Atomic uint64_t body_until; /* in ms; 0: no such deadline */
@@ -47,6 +48,24 @@ static uint64_t now_ms(void)
 void connection_set_body_deadline(struct connection *c, bool on)
 {
 	c->body_until = on ? now_ms() + CONNECTION_BODY_JSON_MS : 0;
+}
+
+/* Which socket this descriptor is; 0: none. */
+static uint64_t cookie_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ? 0 : cookie;
+}
+
+/*
+ * Whether the descriptor is still the connection's. The library closes one that it has no memory for and tells nobody:
+ * the number is somebody else's then.
+ */
+static bool is_there(const struct connection *c)
+{
+	return cookie_of(c->fd) == c->cookie;
 }
 
 /* Bytes that ever came, by the kernel's count: also those the library has not told us of. */
@@ -109,6 +128,39 @@ static bool too_late(struct connection *c, uint64_t now)
 	}
 }
 
+/* With the lock held. */
+static void drop(struct connections *cs, struct connection *c)
+{
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		cs->bucket[(size_t)c->fd % BUCKETS] = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	share_give(&cs->guests, c->guest);
+	cs->n--;
+	if (cs->refused)
+		(void)eventfd_write(cs->room_fd, 1);
+	cs->refused = false;
+	free(c);
+}
+
+/* With the lock held: shuts those down that are too late, and forgets those that have long gone. */
+static void look_at(struct connections *cs, struct connection *c, uint64_t now)
+{
+	while (c) {
+		struct connection *next = c->next;
+
+		if (too_late(c, now)) {
+			if (is_there(c))
+				(void)shutdown(c->fd, SHUT_RDWR);
+			else
+				drop(cs, c);
+		}
+		c = next;
+	}
+}
+
 static void *look_after(void *arg)
 {
 	struct connections *cs = arg;
@@ -119,9 +171,7 @@ static void *look_after(void *arg)
 
 		pthread_mutex_lock(&cs->lock);
 		for (size_t i = 0; i < BUCKETS; i++)
-			for (struct connection *c = cs->bucket[i]; c; c = c->next)
-				if (too_late(c, now))
-					(void)shutdown(c->fd, SHUT_RDWR);
+			look_at(cs, cs->bucket[i], now);
 		pthread_mutex_unlock(&cs->lock);
 	}
 	return NULL;
@@ -170,11 +220,24 @@ void connections_stop(struct connections *cs)
 /* --- who comes and goes -------------------------------------------------------------------------------- */
 
 /* With the lock held. */
+static struct connection *find(struct connections *cs, int fd)
+{
+	struct connection *c = cs->bucket[(size_t)fd % BUCKETS];
+
+	while (c && c->fd != fd)
+		c = c->next;
+	return c;
+}
+
+/* With the lock held. */
 static int insert(struct connections *cs, struct connection *c, const char *name)
 {
 	struct connection **bucket = &cs->bucket[(size_t)c->fd % BUCKETS];
+	struct connection *old = find(cs, c->fd);
 	int r;
 
+	if (old && !is_there(old))
+		drop(cs, old);
 	if (cs->n >= cs->max) {
 		cs->refused = true;
 		return -EAGAIN;
@@ -201,6 +264,7 @@ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
 	if (!c)
 		return -ENOMEM;
 	c->fd = fd;
+	c->cookie = cookie_of(fd);
 	rate_address_name(peer, name);
 	connection_set(c, CONNECTION_WAITING);
 	pthread_mutex_lock(&cs->lock);
@@ -221,19 +285,19 @@ void connection_remove(struct connections *cs, struct connection *c)
 	if (!c)
 		return;
 	pthread_mutex_lock(&cs->lock);
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		cs->bucket[(size_t)c->fd % BUCKETS] = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-	share_give(&cs->guests, c->guest);
-	cs->n--;
-	if (cs->refused)
-		(void)eventfd_write(cs->room_fd, 1);
-	cs->refused = false;
+	drop(cs, c);
 	pthread_mutex_unlock(&cs->lock);
-	free(c);
+}
+
+void connection_forget(struct connections *cs, int fd, uint64_t cookie)
+{
+	struct connection *c;
+
+	pthread_mutex_lock(&cs->lock);
+	c = find(cs, fd);
+	if (c && c->cookie == cookie)
+		drop(cs, c);
+	pthread_mutex_unlock(&cs->lock);
 }
 
 struct connection *connection_find(struct connections *cs, int fd)
@@ -241,8 +305,7 @@ struct connection *connection_find(struct connections *cs, int fd)
 	struct connection *c;
 
 	pthread_mutex_lock(&cs->lock);
-	for (c = cs->bucket[(size_t)fd % BUCKETS]; c && c->fd != fd; c = c->next)
-		;
+	c = find(cs, fd);
 	pthread_mutex_unlock(&cs->lock);
 	return c;
 }
@@ -250,6 +313,11 @@ struct connection *connection_find(struct connections *cs, int fd)
 int connections_room_fd(const struct connections *cs)
 {
 	return cs->room_fd;
+}
+
+uint64_t connection_cookie(const struct connection *c)
+{
+	return c->cookie;
 }
 
 int connection_fd(const struct connection *c)
@@ -284,6 +352,8 @@ void connections_cut(struct connections *cs)
 	pthread_mutex_lock(&cs->lock);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct connection *c = cs->bucket[i]; c; c = c->next) {
+			if (!is_there(c))
+				continue;
 			if (is_busy(c))
 				connection_reset(c->fd);
 			(void)shutdown(c->fd, SHUT_RDWR);

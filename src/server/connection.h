@@ -33,6 +33,9 @@ void connections_stop(struct connections *cs);
 _must_check_ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
 				struct connection **ret);
 void connection_remove(struct connections *cs, struct connection *c);
+/* The same for one whose descriptor is closed already, so that it may have been noticed: by its cookie. */
+void connection_forget(struct connections *cs, int fd, uint64_t cookie);
+uint64_t connection_cookie(const struct connection *c);
 /* The one that was added with this descriptor, or NULL. */
 struct connection *connection_find(struct connections *cs, int fd);
 /* Becomes readable when there may be room again after -EAGAIN; read it, then try. */

@@ -5,6 +5,7 @@
 #include "server/control_run.h"
 #include "server/server.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <sys/socket.h>
@@ -71,30 +72,55 @@ struct live {
 	struct request *request;
 	struct oneshot *oneshot;
 	pthread_t thread;
-	int ours;   /* what read() reads */
-	int theirs; /* what the thread writes */
+	int ours;        /* what read() reads */
+	int theirs;      /* what the thread writes */
+	struct buf rest; /* of a line that nobody took before the run was over */
 };
+
+/* False when the run ended meanwhile. */
+static bool wait_for_room(struct live *l)
+{
+	struct pollfd p = { .fd = l->theirs, .events = POLLOUT };
+	const struct oneshot *o = l->oneshot;
+
+	while (poll(&p, 1, o->goes_on ? ONESHOT_TICK_MS : -1) == 0)
+		if (o->goes_on && !o->goes_on(o->goes_on_arg))
+			return false;
+	return true;
+}
+
+/* How much of it: less than all only when the run ended meanwhile. */
+static ssize_t send_bytes(struct live *l, const void *data, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		ssize_t n = send(l->theirs, (const char *)data + at, len - at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (n >= 0)
+			at += (size_t)n;
+		else if (!wait_for_room(l))
+			break;
+	}
+	return (ssize_t)at;
+}
 
 static int send_line(struct live *l, json_t *line)
 {
 	_cleanup_(freep) char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) :
 					     NULL;
 	size_t len = text ? strlen(text) : 0;
+	ssize_t n;
 
 	json_decref(line);
 	if (!text)
 		return -ENOMEM;
 	text[len++] = '\n'; /* in place of the NUL: from here on it is bytes */
-	for (size_t at = 0; at < len;) {
-		ssize_t n = send(l->theirs, text + at, len - at, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		at += (size_t)n;
-	}
-	return 0;
+	n = send_bytes(l, text, len);
+	return n < 0 ? (int)n : buf_add(&l->rest, text + n, len - (size_t)n);
 }
 
 static int on_output(void *arg, bool is_err, const void *data, size_t len)
@@ -110,7 +136,8 @@ static void *live_thread(void *arg)
 
 	/* Whether it was done or not: the result says so. */
 	(void)!oneshot_run(l->oneshot, &fail);
-	(void)!send_line(l, json_pack("{so}", "result", oneshot_json(l->oneshot)));
+	if (send_bytes(l, l->rest.data, l->rest.len) >= 0)
+		(void)!send_line(l, json_pack("{so}", "result", oneshot_json(l->oneshot)));
 	(void)shutdown(l->theirs, SHUT_RDWR);
 	return NULL;
 }
@@ -137,6 +164,7 @@ static void live_close(void *arg)
 	fd_close(l->ours);
 	fd_close(l->theirs);
 	oneshot_freep(&l->oneshot);
+	buf_done(&l->rest);
 	free(l);
 }
 
@@ -151,7 +179,13 @@ static int run_live(struct request *r, struct oneshot **o)
 		free(l);
 		return -ENOMEM;
 	}
-	*l = (struct live){ .request = r, .oneshot = *o, .ours = pair[0], .theirs = pair[1] };
+	*l = (struct live){
+		.request = r,
+		.oneshot = *o,
+		.ours = pair[0],
+		.theirs = pair[1],
+		.rest = BUF_INIT((size_t)2 * WIRE_MAX),
+	};
 	l->oneshot->emit = on_output;
 	l->oneshot->emit_arg = l;
 	if (pthread_create(&l->thread, NULL, live_thread, l) != 0) {

@@ -174,11 +174,18 @@ static int call_close_stdin(struct request *r, const json_t *message, json_t **r
 	return tell(r, message, &request, e);
 }
 
-/* As E2B has it: the wrong kind of input is another error than the wrong kind of command. */
+/*
+ * Input that a command does not read waits, as in a pipe, for as long as the client does: who is told that it was not
+ * taken in time cannot know what became of it. As E2B has it, the wrong kind of input is another error than the wrong
+ * kind of command.
+ */
 static int finish_input(struct talk *t, uint32_t pid, struct rpc_error *e)
 {
-	int r = finish(t, pid, e);
+	int r;
 
+	do
+		r = finish(t, pid, e);
+	while (r == -ETIMEDOUT && !request_header(t->request, "Connect-Timeout-Ms"));
 	if (r == -EREMOTEIO && e->code == RPC_UNKNOWN)
 		return rpc_fail(e, RPC_INTERNAL, "process with pid %u takes another kind of input",
 				pid);

@@ -4,12 +4,15 @@
 #include "base/clock.h"
 
 #include <poll.h>
+#include <sodium.h>
 #include <sys/socket.h>
 
 #define LARGE_PIECE (UINT64_C(16) << 10)
 #define SMALL_REST (UINT64_C(4) << 10)
 #define UNDO_US (UINT64_C(5) * 1000000)
-#define SOCKET_BUFFER (1 << 20) /* the kernel gives what it allows */
+#define FILES_MAX 10000              /* of one request: each is kept in mind until the reply */
+#define KEPT_MAX (UINT64_C(4) << 20) /* and so much is said about them */
+#define SOCKET_BUFFER (1 << 20)      /* the kernel gives what it allows */
 
 static int send_attrs(struct talk *t, const struct buf *attrs)
 {
@@ -25,12 +28,20 @@ static int send_attrs(struct talk *t, const struct buf *attrs)
 	return r;
 }
 
-/* Two parts of one request for the same file: the later would silently win. */
+/*
+ * Two parts of one request for the same file: the later would silently win. Paths are any bytes, and as long as the
+ * client likes: what is kept is a hash of each, as text.
+ */
 static int claim(struct upload *u, const char *path)
 {
-	if (json_object_get(u->targets, path))
+	unsigned char hash[crypto_hash_sha256_BYTES];
+	char key[2 * sizeof(hash) + 1];
+
+	crypto_hash_sha256(hash, (const unsigned char *)path, strlen(path));
+	(void)sodium_bin2hex(key, sizeof(key), hash, sizeof(hash));
+	if (json_object_get(u->targets, key))
 		return upload_fail(u, 400, "two files of this request go to '%.300s'", path);
-	return json_object_set_new(u->targets, path, json_true()) < 0 ? -ENOMEM : 0;
+	return json_object_set_new(u->targets, key, json_true()) < 0 ? -ENOMEM : 0;
 }
 
 int sink_open(struct upload *u, const char *path)
@@ -41,6 +52,10 @@ int sink_open(struct upload *u, const char *path)
 
 	if (strlen(path) > WIRE_PATH_MAX)
 		return upload_fail(u, 400, "the path is longer than %d bytes", WIRE_PATH_MAX);
+	if (json_array_size(u->written) >= FILES_MAX || u->kept >= KEPT_MAX)
+		return upload_fail(
+			u, 400, "too many files in one request: at most %d, fewer with long names",
+			FILES_MAX);
 	r = claim(u, path);
 	if (r < 0)
 		return r;
@@ -179,6 +194,7 @@ int sink_finish(struct upload *u)
 	if (s->talk->frame.head.type != WIRE_ENTRY ||
 	    envd_entry_read(s->talk->frame.data, wire_len(&s->talk->frame), &entry) < 0)
 		return envd_broken(u->request->sandbox, "after a file was sent");
+	u->kept += wire_len(&s->talk->frame);
 	r = claim_resolved(u, &entry);
 	if (r == 0)
 		r = add_written(u, &entry);

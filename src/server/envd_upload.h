@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /files, in three layers, each with constant memory:
+ * POST /files, in three layers, with constant memory but for a few words about each file, which are bounded:
  *
  *	envd_upload.c  the request: what kind of body it is, gzip, the reply
  *	envd_parts.c   multipart: which part goes where
@@ -26,10 +26,11 @@ struct sink {
 struct upload {
 	struct request *request;
 	char user[RPC_USER_SIZE];
-	const char *path;                /* of the query, or NULL */
-	struct buf attrs;                /* key, NUL, value, NUL … */
-	json_t *written;                 /* the reply */
-	json_t *targets;                 /* every path that was written to, as an object's keys */
+	const char *path; /* of the query, or NULL */
+	struct buf attrs; /* key, NUL, value, NUL … */
+	json_t *written;  /* the reply */
+	uint64_t kept;    /* bytes of what the agent said of them */
+	json_t *targets;  /* hashes of every path that was written to, as an object's keys */
 	struct MHD_PostProcessor *parts; /* NULL: the body is the file */
 	int part_error;                  /* what made the parser stop */
 	z_stream gzip;

@@ -12,6 +12,7 @@
 #include <sodium.h>
 
 #define WATCHERS_MAX 4096
+#define WATCHERS_PER_KEY (WATCHERS_MAX / 2) /* so that nobody keeps all others out */
 #define WATCHERS_PER_SANDBOX 64
 #define UNUSED_US (UINT64_C(5) * 60 * 1000000)
 #define LOOK_EVERY_US (UINT64_C(5) * 1000000)
@@ -71,28 +72,41 @@ static struct watcher *watcher_find(const struct sandbox *b, const char *id, boo
 	return w;
 }
 
-static bool has_room(const struct sandbox *b)
+/* With the lock held. */
+static int check_room(const struct sandbox *b, struct rpc_error *e)
 {
-	size_t n = 0;
+	size_t of_sandbox = 0, of_key = 0;
 
-	for (const struct watcher *w = list; w; w = w->next)
-		n += w->sandbox == b;
-	return n < WATCHERS_PER_SANDBOX && n_list < WATCHERS_MAX;
+	for (const struct watcher *w = list; w; w = w->next) {
+		of_sandbox += w->sandbox == b;
+		of_key += strcmp(w->sandbox->info.key_id, b->info.key_id) == 0;
+	}
+	if (of_sandbox >= WATCHERS_PER_SANDBOX)
+		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
+				"too many watchers: at most %d in one sandbox",
+				WATCHERS_PER_SANDBOX);
+	if (of_key >= WATCHERS_PER_KEY)
+		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
+				"too many watchers: at most %d of one API key", WATCHERS_PER_KEY);
+	if (n_list >= WATCHERS_MAX)
+		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
+				"too many watchers: the service has no room for another");
+	return 0;
 }
 
-static bool watcher_add(struct watcher *w)
+static int watcher_add(struct watcher *w, struct rpc_error *e)
 {
-	bool room;
+	int r;
 
 	pthread_mutex_lock(&list_lock);
-	room = has_room(w->sandbox);
-	if (room) {
+	r = check_room(w->sandbox, e);
+	if (r == 0) {
 		w->next = list;
 		list = w;
 		n_list++;
 	}
 	pthread_mutex_unlock(&list_lock);
-	return room;
+	return r;
 }
 
 static bool hung_up(const struct watcher *w)
@@ -192,15 +206,13 @@ static int call_create(struct request *r, const json_t *message, json_t **ret, s
 		return -ENOMEM;
 	take_ptr(t);
 	*ret = json_pack("{s:s}", "watcherId", w->id);
-	if (!*ret || !watcher_add(w)) {
-		watcher_free(w);
-		json_decref(*ret);
-		*ret = NULL;
-		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
-				"too many watchers: at most %d in one sandbox",
-				WATCHERS_PER_SANDBOX);
-	}
-	return 0;
+	n = *ret ? watcher_add(w, e) : -ENOMEM;
+	if (n == 0)
+		return 0;
+	watcher_free(w);
+	json_decref(*ret);
+	*ret = NULL;
+	return n;
 }
 
 /* With the watcher's lock held. */

@@ -209,10 +209,11 @@ int http_start(struct server *s, const struct http_tls *tls)
 
 void http_add(struct server *s, int fd, const struct sockaddr_storage *peer)
 {
-	struct connection *c = connection_find(s->connections, fd);
+	const struct connection *c = connection_find(s->connections, fd);
+	uint64_t cookie = c ? connection_cookie(c) : 0;
 
 	/* It closes the descriptor when it cannot, and says nothing to on_connection(). */
 	if (MHD_add_connection(s->daemon, fd, (const struct sockaddr *)peer, sizeof(*peer)) !=
 	    MHD_YES)
-		connection_remove(s->connections, c);
+		connection_forget(s->connections, fd, cookie);
 }

@@ -18,6 +18,7 @@
 #define ONESHOT_ARGS_MAX 1024
 #define ONESHOT_OUTPUT_FILES_MAX 1000
 #define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
+#define ONESHOT_TICK_MS 20 /* how often the counters of a command are looked at */
 
 struct outlet;
 struct share;
@@ -52,6 +53,10 @@ struct oneshot {
 	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
 	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
 	void *emit_arg;
+	/* For emit(), whenever it waits: looks at the clock and the counters. False: the run is over, so there is nothing
+	 * to wait for. NULL while no command runs. */
+	bool (*goes_on)(void *arg);
+	void *goes_on_arg;
 	bool cancelled;      /* atomic: somebody else says that nobody wants it any more */
 	int client_fd;       /* who hangs up here wants it no more; -EBADF: that is said as above */
 	struct share *share; /* of the runs of its key */

@@ -13,9 +13,9 @@
 #include <poll.h>
 #include <signal.h>
 
-#define TICK_US 20000       /* how often the counters are looked at */
-#define FRAMES_PER_TURN 64  /* AG-08: between two looks at the clock */
-#define STARTED_US 10000000 /* how long the agent may take to start it */
+#define TICK_US (UINT64_C(1000) * ONESHOT_TICK_MS) /* how often the counters are looked at */
+#define FRAMES_PER_TURN 64                         /* AG-08: between two looks at the clock */
+#define STARTED_US 10000000                        /* how long the agent may take to start it */
 #define NOFILE_MAX 4096
 #define OOM_SCORE_PAYLOAD 800
 #define USER_ID 1000
@@ -167,6 +167,32 @@ static void on_frame(struct watch *w)
 		end_with(w, RUN_SETUP_ERROR, "the box's agent broke the protocol");
 }
 
+static void on_clock(struct watch *w)
+{
+	uint64_t now = clock_boot_us();
+
+	if (now >= w->next_tick_us) {
+		if (w->phase == PHASE_RUNNING)
+			sample(w);
+		w->next_tick_us = clock_boot_us() + TICK_US;
+	}
+	if (__atomic_load_n(&w->oneshot->cancelled, __ATOMIC_RELAXED))
+		end_with(w, RUN_SIGNAL, "interrupted");
+	if (now - w->started_us >= w->step->limits.timeout_us)
+		end_with(w, RUN_TIMEOUT, "it ran longer than limits.timeout_ms allows");
+	if (w->phase == PHASE_STARTING && now - w->started_us >= STARTED_US)
+		end_with(w, RUN_SETUP_ERROR, "the box's agent does not answer");
+}
+
+/* A client that does not read keeps the command from writing, not us from watching it. */
+static bool goes_on(void *arg)
+{
+	struct watch *w = arg;
+
+	on_clock(w);
+	return !w->over;
+}
+
 static void read_frames(struct watch *w)
 {
 	for (int i = 0; i < FRAMES_PER_TURN && !w->over; i++) {
@@ -177,6 +203,7 @@ static void read_frames(struct watch *w)
 		if (r <= 0) {
 			/* The agent is gone or talks nonsense; if its end was a limit, that is it. */
 			sample(w);
+			on_clock(w);
 			end_with(w, RUN_SETUP_ERROR,
 				 r == -EPROTO ? "the box's agent broke the protocol" :
 						"the box's agent is lost");
@@ -198,23 +225,6 @@ static void feed_input(struct watch *w)
 	w->input_at += n;
 	if (n == 0 || r < 0)
 		w->input_open = false; /* all of it, or nobody reads it any more */
-}
-
-static void on_clock(struct watch *w)
-{
-	uint64_t now = clock_boot_us();
-
-	if (now >= w->next_tick_us) {
-		if (w->phase == PHASE_RUNNING)
-			sample(w);
-		w->next_tick_us = clock_boot_us() + TICK_US;
-	}
-	if (__atomic_load_n(&w->oneshot->cancelled, __ATOMIC_RELAXED))
-		end_with(w, RUN_SIGNAL, "interrupted");
-	if (now - w->started_us >= w->step->limits.timeout_us)
-		end_with(w, RUN_TIMEOUT, "it ran longer than limits.timeout_ms allows");
-	if (w->phase == PHASE_STARTING && now - w->started_us >= STARTED_US)
-		end_with(w, RUN_SETUP_ERROR, "the box's agent does not answer");
 }
 
 static int send_strings(int sock, enum wire_type type, char *const *strings)
@@ -325,7 +335,10 @@ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run
 					"an argument or variable is larger than 64 KiB" :
 					"the box's agent does not answer (%s)",
 				strerror(-w->sock));
+	o->goes_on_arg = w;
+	o->goes_on = goes_on;
 	r = watch(w);
+	o->goes_on = NULL;
 	fd_close(w->sock);
 	return r < 0 ? fail_set(fail, -r, "run", "cannot watch the command: %s", strerror(-r)) : 0;
 }

@@ -115,6 +115,8 @@ int rates_new(struct rates **ret)
 		err = rate_new(&r->addresses);
 	if (err == 0)
 		err = rate_new(&r->failures);
+	if (err == 0)
+		err = rate_new(&r->searches);
 	if (err < 0) {
 		rates_free(r);
 		return err;
@@ -131,7 +133,13 @@ void rates_free(struct rates *r)
 	rate_free(r->creates);
 	rate_free(r->addresses);
 	rate_free(r->failures);
+	rate_free(r->searches);
 	free(r);
+}
+
+uint64_t rate_of_searches(size_t n)
+{
+	return RATE_TOKENS_TRIED / MIN(MAX(n, 1), RATE_TOKENS_TRIED);
 }
 
 void rate_address_name(const struct sockaddr *sa, char ret[RATE_NAME_SIZE])

@@ -34,10 +34,15 @@ struct rates {
 	struct rate *creates;   /* by key */
 	struct rate *addresses; /* requests without a key, by address */
 	struct rate *failures;  /* wrong keys and tokens, by address */
+	struct rate *searches;  /* for the token that made a signature, by address */
 };
 
 _must_check_ int rates_new(struct rates **ret);
 void rates_free(struct rates *r);
+
+/* How many searches through n tokens a second: together they are as much work however many tokens there are. */
+#define RATE_TOKENS_TRIED 200000 /* a second: a small part of what one processor can do */
+uint64_t rate_of_searches(size_t n);
 
 /* The name under which an address is counted: IPv4 as it is, of IPv6 the network (/64). */
 struct sockaddr;

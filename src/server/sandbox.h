@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "server/sign.h"
 #include "store/store.h"
 #include "wire/warden.h"
 #include "wire/wire.h"
@@ -48,8 +49,10 @@ struct sandbox {
 	void *control;        /* the control plane's own (metrics …): freed by control_forget() */
 	struct interp_table *interp; /* contexts of interpreters: interp_table.c */
 	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
-	struct sandbox *next;                /* of the same hash */
-	struct sandbox *key_next, *key_prev; /* among those of its key, newest first */
+	struct sandbox *next;                           /* of the same hash */
+	unsigned char token_digest[SECRET_DIGEST_SIZE]; /* if it has a token */
+	struct sandbox *token_next;                     /* of a digest in the same bucket */
+	struct sandbox *key_next, *key_prev;            /* among those of its key, newest first */
 };
 
 #define SANDBOX_LOG_MAX 200 /* entries */
@@ -94,7 +97,12 @@ struct sandbox *sandbox_get(struct server *s, const char *id);
 void sandbox_ref(struct sandbox *b);
 void sandbox_put(struct sandbox *b);
 void sandbox_putp(struct sandbox **b);
-/* The sandbox whose token made this signature (see E2B's signed URLs): for URLs that name none. */
+/* For requests that name none: the sandbox that has this token. */
+struct sandbox *sandbox_by_token(struct server *s, const char *token);
+/*
+ * The same for a signature that its token made (see E2B's signed URLs): all of them have to be tried. One search at a
+ * time, which keeps nobody waiting but the next one.
+ */
 struct sandbox *sandbox_by_signature(struct server *s,
 				     bool (*matches)(const char *token, void *arg), void *arg);
 

@@ -3,55 +3,84 @@
 
 #include "base/parse.h"
 
-#include <sodium.h>
-
 #define VERSION "v1_"
-#define TEXT_SIZE (sizeof(VERSION) + 44) /* 43 characters of base64 and a NUL */
+#define VERSION_LEN (sizeof(VERSION) - 1)
+#define TEXT_LEN (VERSION_LEN + 43) /* base64 without padding */
+#define EXPIRATION_LEN_MAX 20       /* no number of seconds is longer */
 
 static void add(crypto_hash_sha256_state *st, const char *text)
 {
 	crypto_hash_sha256_update(st, (const unsigned char *)text, strlen(text));
 }
 
-static void make(const struct sign_request *q, const char *token, char ret[TEXT_SIZE])
+/* The hash that the signature is the text of. */
+static int read_signature(const char *text, unsigned char ret[crypto_hash_sha256_BYTES])
 {
-	crypto_hash_sha256_state st;
+	size_t len;
+
+	if (strlen(text) != TEXT_LEN || strncmp(text, VERSION, VERSION_LEN) != 0 ||
+	    sodium_base642bin(ret, crypto_hash_sha256_BYTES, text + VERSION_LEN,
+			      TEXT_LEN - VERSION_LEN, NULL, &len, NULL,
+			      sodium_base64_VARIANT_ORIGINAL_NO_PADDING) < 0)
+		return -EINVAL;
+	return len == crypto_hash_sha256_BYTES ? 0 : -EINVAL;
+}
+
+int sign_prepare(const struct sign_request *q, struct sign_search *ret)
+{
+	/* It is hashed behind the token, so for each anew. */
+	if (q->expiration && strlen(q->expiration) > EXPIRATION_LEN_MAX)
+		return -EINVAL;
+	ret->expiration = q->expiration;
+	crypto_hash_sha256_init(&ret->before);
+	add(&ret->before, q->path);
+	add(&ret->before, ":");
+	add(&ret->before, q->operation);
+	add(&ret->before, ":");
+	add(&ret->before, q->user);
+	add(&ret->before, ":");
+	return read_signature(q->signature, ret->wanted);
+}
+
+bool sign_made_with(const struct sign_search *s, const char *token)
+{
+	crypto_hash_sha256_state st = s->before;
 	unsigned char sum[crypto_hash_sha256_BYTES];
 
-	crypto_hash_sha256_init(&st);
-	add(&st, q->path);
-	add(&st, ":");
-	add(&st, q->operation);
-	add(&st, ":");
-	add(&st, q->user);
-	add(&st, ":");
 	add(&st, token);
-	if (q->expiration) {
+	if (s->expiration) {
 		add(&st, ":");
-		add(&st, q->expiration);
+		add(&st, s->expiration);
 	}
 	crypto_hash_sha256_final(&st, sum);
-	memcpy(ret, VERSION, sizeof(VERSION));
-	sodium_bin2base64(ret + sizeof(VERSION) - 1, TEXT_SIZE - sizeof(VERSION) + 1, sum,
-			  sizeof(sum), sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
+	return secret_digest_equal(sum, s->wanted);
+}
+
+bool sign_matches(const struct sign_request *q, const char *token)
+{
+	struct sign_search s;
+
+	return sign_prepare(q, &s) == 0 && sign_made_with(&s, token);
+}
+
+void secret_digest(const char *text, unsigned char ret[SECRET_DIGEST_SIZE])
+{
+	crypto_hash_sha256(ret, (const unsigned char *)text, strlen(text));
+}
+
+bool secret_digest_equal(const unsigned char *a, const unsigned char *b)
+{
+	return sodium_memcmp(a, b, SECRET_DIGEST_SIZE) == 0;
 }
 
 /* Hashes of both are compared: the length of a secret does not show either. */
 bool secret_equal(const char *a, const char *b)
 {
-	unsigned char x[crypto_hash_sha256_BYTES], y[crypto_hash_sha256_BYTES];
+	unsigned char x[SECRET_DIGEST_SIZE], y[SECRET_DIGEST_SIZE];
 
-	crypto_hash_sha256(x, (const unsigned char *)a, strlen(a));
-	crypto_hash_sha256(y, (const unsigned char *)b, strlen(b));
-	return sodium_memcmp(x, y, sizeof(x)) == 0;
-}
-
-bool sign_matches(const struct sign_request *q, const char *token)
-{
-	char right[TEXT_SIZE];
-
-	make(q, token, right);
-	return secret_equal(q->signature, right);
+	secret_digest(a, x);
+	secret_digest(b, y);
+	return secret_digest_equal(x, y);
 }
 
 bool sign_expired(const struct sign_request *q, int64_t now_s)

@@ -4,6 +4,8 @@
 
 #include "base/util.h"
 
+#include <sodium.h>
+
 struct sign_request {
 	const char *path;       /* as the client wrote it; "" when there is none */
 	const char *operation;  /* "read" or "write" */
@@ -15,8 +17,23 @@ struct sign_request {
 /* Was the signature made with this token? Takes the same time whether or not. */
 bool sign_matches(const struct sign_request *q, const char *token);
 
+/* What of that does not depend on the token, for who has many to try: the client chooses how long its path is. */
+struct sign_search {
+	crypto_hash_sha256_state before; /* everything up to the token is in it */
+	unsigned char wanted[crypto_hash_sha256_BYTES];
+	const char *expiration;
+};
+
+/* -EINVAL: no token makes such a signature. */
+_must_check_ int sign_prepare(const struct sign_request *q, struct sign_search *ret);
+bool sign_made_with(const struct sign_search *s, const char *token);
+
 /* Is it over by then? False when there is no expiration; true for one that is not a number. */
 bool sign_expired(const struct sign_request *q, int64_t now_s);
+
+#define SECRET_DIGEST_SIZE crypto_hash_sha256_BYTES
+void secret_digest(const char *text, unsigned char ret[SECRET_DIGEST_SIZE]);
+bool secret_digest_equal(const unsigned char *a, const unsigned char *b);
 
 /* Two secrets, in a time that does not depend on where they differ. */
 bool secret_equal(const char *a, const char *b);

@@ -20,9 +20,12 @@ struct key_list {
 
 struct table {
 	pthread_rwlock_t lock;
+	pthread_mutex_t
+		search_lock; /* who tries all tokens; taken before the other, never waited for with it */
 	size_t max;
 	size_t n;
 	struct sandbox *by_id[BUCKETS];
+	struct sandbox *by_token[BUCKETS];
 	struct key_list *keys;
 	struct isolation isolation; /* of the newest box */
 	bool has_isolation;
@@ -37,6 +40,25 @@ static size_t hash(const char *id)
 	return h % BUCKETS;
 }
 
+static struct sandbox **token_bucket(struct table *t, const unsigned char *digest)
+{
+	uint32_t h;
+
+	memcpy(&h, digest, sizeof(h));
+	return &t->by_token[h % BUCKETS];
+}
+
+/* Readers that overlap must not keep a writer out: one of those is the thread that hears what the warden says. */
+static void init_lock(pthread_rwlock_t *lock)
+{
+	pthread_rwlockattr_t attr;
+
+	(void)pthread_rwlockattr_init(&attr);
+	(void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(lock, &attr);
+	(void)pthread_rwlockattr_destroy(&attr);
+}
+
 int table_new(size_t max, struct table **ret)
 {
 	struct table *t = calloc(1, sizeof(*t));
@@ -44,7 +66,8 @@ int table_new(size_t max, struct table **ret)
 	if (!t)
 		return -ENOMEM;
 	t->max = max;
-	pthread_rwlock_init(&t->lock, NULL);
+	init_lock(&t->lock);
+	pthread_mutex_init(&t->search_lock, NULL);
 	*ret = t;
 	return 0;
 }
@@ -62,6 +85,7 @@ void table_free(struct table *t)
 		free(t->keys);
 		t->keys = next;
 	}
+	pthread_mutex_destroy(&t->search_lock);
 	pthread_rwlock_destroy(&t->lock);
 	free(t);
 }
@@ -97,6 +121,24 @@ static struct key_list *find_or_add_key(struct table *t, const char *key_id)
 	return k;
 }
 
+static void add_token(struct table *t, struct sandbox *b)
+{
+	struct sandbox **bucket = token_bucket(t, b->token_digest);
+
+	b->token_next = *bucket;
+	*bucket = b;
+}
+
+static void take_out_token(struct table *t, struct sandbox *b)
+{
+	struct sandbox **p = token_bucket(t, b->token_digest);
+
+	while (*p != b)
+		p = &(*p)->token_next;
+	*p = b->token_next;
+	b->token_next = NULL;
+}
+
 /* With the lock held for writing. */
 static int insert(struct table *t, struct sandbox *b, size_t max_of_key)
 {
@@ -117,6 +159,8 @@ static int insert(struct table *t, struct sandbox *b, size_t max_of_key)
 	if (k->first)
 		k->first->key_prev = b;
 	k->first = b;
+	if (b->info.envd_token)
+		add_token(t, b);
 	k->n++;
 	t->n++;
 	b->listed = true;
@@ -132,6 +176,8 @@ int sandbox_add(struct server *s, struct store_sandbox *info, const struct warde
 	if (!b)
 		return -ENOMEM;
 	sandbox_ref(b); /* the table's; the first one is the caller's */
+	if (b->info.envd_token)
+		secret_digest(b->info.envd_token, b->token_digest);
 	pthread_rwlock_wrlock(&s->table->lock);
 	r = insert(s->table, b, max_of_key);
 	pthread_rwlock_unlock(&s->table->lock);
@@ -160,6 +206,8 @@ static void take_out(struct table *t, struct sandbox *b)
 	if (b->key_next)
 		b->key_next->key_prev = b->key_prev;
 	b->next = b->key_next = b->key_prev = NULL;
+	if (b->info.envd_token)
+		take_out_token(t, b);
 	b->listed = false;
 	if (k) /* always: a list outlives its sandboxes */
 		k->n--;
@@ -198,20 +246,53 @@ struct sandbox *sandbox_get(struct server *s, const char *id)
 	return b;
 }
 
+struct sandbox *sandbox_by_token(struct server *s, const char *token)
+{
+	unsigned char digest[SECRET_DIGEST_SIZE];
+	struct sandbox *b;
+
+	secret_digest(token, digest);
+	pthread_rwlock_rdlock(&s->table->lock);
+	b = *token_bucket(s->table, digest);
+	while (b && !secret_digest_equal(b->token_digest, digest))
+		b = b->token_next;
+	if (b)
+		sandbox_ref(b);
+	pthread_rwlock_unlock(&s->table->lock);
+	return b;
+}
+
+/*
+ * The next one with a token: a reference, in exchange for that to b, the one before it (NULL: none). The lock is not
+ * held between two. If b has gone meanwhile, its bucket is begun anew.
+ */
+static struct sandbox *next_secured(struct table *t, size_t *bucket, struct sandbox *b)
+{
+	struct sandbox *next;
+
+	pthread_rwlock_rdlock(&t->lock);
+	next = b && b->listed ? b->next : t->by_id[*bucket];
+	while (next ? !next->info.envd_token : *bucket + 1 < BUCKETS)
+		next = next ? next->next : t->by_id[++*bucket];
+	if (next)
+		sandbox_ref(next);
+	pthread_rwlock_unlock(&t->lock);
+	sandbox_put(b);
+	return next;
+}
+
 struct sandbox *sandbox_by_signature(struct server *s,
 				     bool (*matches)(const char *token, void *arg), void *arg)
 {
-	struct sandbox *found = NULL;
+	struct sandbox *b = NULL;
+	size_t bucket = 0;
 
-	pthread_rwlock_rdlock(&s->table->lock);
-	for (size_t i = 0; i < BUCKETS && !found; i++)
-		for (struct sandbox *b = s->table->by_id[i]; b && !found; b = b->next)
-			if (b->info.envd_token && matches(b->info.envd_token, arg))
-				found = b;
-	if (found)
-		sandbox_ref(found);
-	pthread_rwlock_unlock(&s->table->lock);
-	return found;
+	pthread_mutex_lock(&s->table->search_lock);
+	do
+		b = next_secured(s->table, &bucket, b);
+	while (b && !matches(b->info.envd_token, arg));
+	pthread_mutex_unlock(&s->table->search_lock);
+	return b;
 }
 
 static int newest_first(const void *a, const void *b)

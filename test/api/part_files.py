@@ -72,6 +72,14 @@ def test_signatures(world):
                       (signed("f", "read", box.token, signature="v1_"), "invalid signature")):
         reply = plain.ask("GET", url, headers=named)
         assert reply.status == 401 and reply.message() == text, (url, reply)
+    # The same for who names no sandbox, be it by a signature or by a token.
+    assert plain.ask("GET", signed("f", "read", box.token, expiration=now + 60)).body == b"content"
+    assert plain.ask("GET", signed("f", "read", "wrong"), headers={"X-Access-Token": box.token}).body == b"content"
+    for url, headers in ((signed("f" * 8000, "read", "wrong"), {}), (signed("f", "read", box.token, signature="v1_x"), {}),
+                         (signed("f", "read", box.token, expiration="0" * 4000 + str(now + 60)), {}),
+                         ("/files?path=f", {"X-Access-Token": "x" * 8000})):
+        reply = plain.ask("GET", url, headers=headers)
+        assert reply.status == 401, (url, reply)
     # A wrong token is not made good by a signature.
     reply = plain.ask("GET", signed("f", "read", box.token), headers=named | {"X-Access-Token": "wrong"})
     assert reply.status == 401, reply
@@ -126,6 +134,30 @@ def test_form_errors(world):
                           (whole, {"Content-Type": "multipart/form-data; boundary=" + "b" * 5000})):
         reply = box.ask("POST", "/files", body, headers)
         assert reply.status == 400 and reply.message(), (body[:60], headers, reply)
+
+
+def test_form_bytes(world):
+    """names that are no text: written, whether the client or a link in the box says them"""
+    box = world.client.create()
+    latin = form(("caf_.txt", b"1")).replace(b"caf_", b"caf\xe9")
+    reply = box.ask("POST", "/files", latin, FORM)
+    assert reply.status == 200 and len(reply.json()) == 1, reply
+    assert box.run("cat $'caf\\351.txt'")[0] == b"1"
+    twice = latin[:latin.rindex(b"--" + BOUNDARY.encode())] + latin
+    reply = box.ask("POST", "/files", twice, FORM)
+    assert reply.status == 400 and "two files" in reply.message(), reply
+    box.run("mkdir $'\\377'; ln -s $'\\377' link")
+    reply = write(box, "link/x", b"2")
+    assert reply.status == 200 and read(box, "link/x").body == b"2", reply
+
+
+def test_form_many(world):
+    """what is kept of the files of one request is bounded"""
+    box = world.client.create()
+    deep = "/".join(["d" * 240] * 15)
+    reply = box.ask("POST", "/files", form(*((f"{deep}/{number}", b"") for number in range(1300))), FORM)
+    assert reply.status == 400 and "too many files" in reply.message(), reply
+    assert box.ask("POST", "/files", form(*((f"f{number}", b"x") for number in range(300))), FORM).status == 200
 
 
 def test_octets(world):

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import json
+import pathlib
 import re
 
 import raw
@@ -178,6 +179,29 @@ def test_run_results(_):
         whole = [each for each in results if each["status"] == "ok"]
         assert all(each["stdout"] == "\1" * 50_000_000 for each in whole)
         assert large()["status"] == "ok"  # there is room again
+
+
+def runs(word):
+    """Whether there is a process with this argument."""
+    for each in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if word.encode() in each.read_bytes().split(b"\0"):
+                return True
+    return False
+
+
+def test_run_unread(_):
+    """a run whose output nobody reads reaches its limit all the same, and the result says which"""
+    word = "nobody-reads-this"
+    with small() as (_, client), client.connect(receive_buffer=4096) as connection:
+        body = json.dumps({"command": ["yes", word], "limits": {"timeout_ms": 2000, "output_bytes": 60_000_000}})
+        connection.send((f"POST /v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {client.key}\r\nContent-Type: application/json"
+                         f"\r\nAccept: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+        assert service.wait_for(lambda: runs(word)), "it did not start"
+        assert service.wait_for(lambda: not runs(word)), "it goes on"
+        lines = [json.loads(line) for line in connection.reply("POST").body.splitlines()]
+        assert lines[-1]["result"]["status"] == "timeout", lines[-1]
+        assert all("stdout_base64" in line for line in lines[:-1])
 
 
 def test_run_files(_):

@@ -30,6 +30,7 @@ static struct {
 	size_t len;
 	bool client_gone;
 	void (*answers)(void); /* what the agent says as soon as it is asked */
+	unsigned late;         /* the agent is done when it is waited for so often; 0: never */
 } world;
 
 static struct sandbox sandbox;
@@ -97,6 +98,8 @@ int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 	(void)r;
 	if (world.client_gone)
 		return -ECONNRESET;
+	if (world.late && --world.late == 0)
+		assert_int_equal(wire_send(world.agent, WIRE_DONE, NULL, 0), 0);
 	return poll(p, ARRAY_SIZE(p), MIN(timeout_ms, 50)) > 0 ? 1 : 0;
 }
 
@@ -178,6 +181,15 @@ static void call_stream(int (*handle)(struct request *r), const char *message)
 	assert_int_equal(rpc_data(&request, (const char *)body.data, body.len), 0);
 	assert_int_equal(handle(&request), 0);
 	buf_done(&body);
+}
+
+static void call_unary(int (*handle)(struct request *r), const char *message, void (*answers)(void))
+{
+	world.answers = answers;
+	header("Content-Type", "application/json");
+	assert_int_equal(rpc_begin_unary(&request), 0);
+	assert_int_equal(rpc_data(&request, message, strlen(message)), 0);
+	assert_int_equal(handle(&request), 0);
 }
 
 static void start(void)
@@ -461,6 +473,21 @@ static void test_timed_out(void **state)
 	assert_non_null(memmem(world.text, world.len, "signal: killed", 14));
 }
 
+#define INPUT "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"aGk=\"}}"
+
+/* A command that does not read keeps its input waiting for as long as the client waits, and says. */
+static void test_input_waits(void **state)
+{
+	world.late = 4;
+	call_unary(envd_process_send_input, INPUT, NULL);
+	assert_int_equal(world.status, 200);
+	teardown(state);
+	setup(state);
+	header("Connect-Timeout-Ms", "20");
+	call_unary(envd_process_send_input, INPUT, NULL);
+	assert_int_equal(world.status, 504);
+}
+
 static void test_other_pid(void **state)
 {
 	(void)state;
@@ -542,15 +569,6 @@ static void test_too_large(void **state)
 }
 
 /* --- questions with one answer ------------------------------------------------------------------------ */
-
-static void call_unary(int (*handle)(struct request *r), const char *message, void (*answers)(void))
-{
-	world.answers = answers;
-	header("Content-Type", "application/json");
-	assert_int_equal(rpc_begin_unary(&request), 0);
-	assert_int_equal(rpc_data(&request, message, strlen(message)), 0);
-	assert_int_equal(handle(&request), 0);
-}
 
 static void say_process(uint32_t pid, const char *label)
 {
@@ -800,6 +818,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_such_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stat_nonsense, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_input_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_watch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_watch_broken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_download, setup, teardown),

@@ -220,6 +220,37 @@ static void test_signature(void **state)
 	assert_false(sign_matches(&q, TOKEN));
 }
 
+/* What no token makes is not tried on any of them. */
+static void test_prepare(void **state)
+{
+	struct sign_request q = { .path = "", .operation = "read", .user = "" };
+	struct sign_search s;
+	char digits[64];
+
+	(void)state;
+	q.signature = "v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E";
+	assert_int_equal(sign_prepare(&q, &s), 0);
+	memset(digits, '1', sizeof(digits));
+	digits[20] = '\0';
+	q.expiration = digits;
+	assert_int_equal(sign_prepare(&q, &s), 0);
+	digits[20] = '1';
+	digits[21] = '\0';
+	assert_int_equal(sign_prepare(&q, &s), -EINVAL);
+	q.expiration = NULL;
+	q.signature = "v2_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E";
+	assert_int_equal(sign_prepare(&q, &s), -EINVAL);
+	q.signature =
+		"v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6F"; /* bits that are in no hash */
+	assert_int_equal(sign_prepare(&q, &s), -EINVAL);
+	q.signature = "v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6EE";
+	assert_int_equal(sign_prepare(&q, &s), -EINVAL);
+	q.signature = "v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6";
+	assert_int_equal(sign_prepare(&q, &s), -EINVAL);
+	q.signature = "v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvf wDr6E";
+	assert_int_equal(sign_prepare(&q, &s), -EINVAL);
+}
+
 static void test_expiration(void **state)
 {
 	struct sign_request q = { .expiration = "1000" };
@@ -254,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_foreign),    cmocka_unit_test(test_sandbox),
 		cmocka_unit_test(test_ids),        cmocka_unit_test(test_signature),
 		cmocka_unit_test(test_expiration), cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_prepare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,18 @@ static unsigned take_many(struct rate *t, const char *name, unsigned n, uint64_t
 	return ok;
 }
 
+/* Who looks through all tokens costs as much however many there are. */
+static void test_searches(void **state)
+{
+	(void)state;
+	assert_int_equal(rate_of_searches(0), RATE_TOKENS_TRIED);
+	for (size_t n = 1; n < RATE_TOKENS_TRIED; n = n * 3 + 1) {
+		assert_true(rate_of_searches(n) * n <= RATE_TOKENS_TRIED);
+		assert_true((rate_of_searches(n) + 1) * n > RATE_TOKENS_TRIED);
+	}
+	assert_int_equal(rate_of_searches(SIZE_MAX), 1);
+}
+
 static void test_burst(void **state)
 {
 	struct rate *t = new_rate();
@@ -132,9 +144,10 @@ static void test_addresses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_burst),           cmocka_unit_test(test_apart),
-		cmocka_unit_test(test_retry_is_honest), cmocka_unit_test(test_many_callers),
-		cmocka_unit_test(test_penalty),         cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_searches),     cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_apart),        cmocka_unit_test(test_retry_is_honest),
+		cmocka_unit_test(test_many_callers), cmocka_unit_test(test_penalty),
+		cmocka_unit_test(test_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
