@@ -65,9 +65,10 @@ static int open_target(int tmp_fd, const char *tree, int userns_fd)
 /* What the helper has, by place. */
 enum { FROM, SAY, TO_ROOT, TO_USR, _FDS };
 
-static int copy_trees(const int *fds, const struct warden_limits *limits)
+static int copy_trees(const int *fds, const struct warden_limits *limits, pid_t parent)
 {
 	struct tree_copy c = {
+		.parent = parent,
 		.bytes_left = limits->disk_bytes,
 		.files_left = limits->files,
 		.skip = fds[TO_USR] >= 0 ? not_kept_with_usr : not_kept,
@@ -110,7 +111,7 @@ static _noreturn_ void help(const struct warden *w, const struct warden_limits *
 	first = r < 0 ? r : helper_begin(fds, n_fds, w->pid);
 	for (size_t i = 0; first >= 0 && i < n_fds; i++)
 		kept[i] = first + (int)i;
-	r = first < 0 ? first : copy_trees(kept, limits);
+	r = first < 0 ? first : copy_trees(kept, limits, w->pid);
 	if (r == 0 && write(kept[SAY], "", 1) != 1)
 		r = -EPIPE;
 	if (r == 0)

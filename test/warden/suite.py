@@ -735,12 +735,13 @@ def test_warden_dies():
     control = s.create("big").fd
     assert sh(control, "head -c 500M /dev/zero > /home/user/f")[0] == 0
     s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapk"))
-    stopped_helper(w, "snapk")  # half done it stays
+    helper = stopped_helper(w, "snapk")  # half done it stays
     # Even a server that wants to live on and holds every control socket.
     assert s.order("outlive") == "0\n"
     pids = agents(w.process.pid)
     assert len(pids) >= 11
     w.kill()
+    pids.append(helper)
     assert wait_for(lambda: not any(map(alive, pids))), [what_is(p) for p in pids if alive(p)]
     os.kill(s.pid, signal.SIGKILL)
     w = warden()
