@@ -19,17 +19,16 @@
 #include <grp.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #define COPIES_MAX 4
 #define COPY_MAX_US (UINT64_C(600) * 1000000)
-#define RESERVE_BYTES (UINT64_C(64) << 20) /* that a snapshot leaves free on the state's disk */
 
 struct copy {
 	char layer[WARDEN_ID_SIZE];
 	char id[WARDEN_ID_SIZE]; /* of the box */
 	struct ward *ward;       /* that stands still for it, or NULL */
 	struct pending pending;  /* nobody, once it was refused */
+	struct copy_need need;   /* counted in w->copying */
 	struct watch pid_watch;
 	struct watch said_watch;
 	int pidfd;
@@ -71,6 +70,8 @@ static int copy_trees(const int *fds, const struct warden_limits *limits, pid_t 
 		.parent = parent,
 		.bytes_left = limits->disk_bytes,
 		.files_left = limits->files,
+		.leave_bytes = COPY_RESERVE_BYTES,
+		.leave_files = COPY_RESERVE_FILES,
 		.skip = fds[TO_USR] >= 0 ? not_kept_with_usr : not_kept,
 	};
 	_cleanup_(fd_closep) int up = tree_open(fds[FROM], "up", O_RDONLY | O_DIRECTORY, 0);
@@ -184,6 +185,7 @@ static void refuse(struct warden *w, struct copy *c, int err)
 		    err == ELOOP      ? "its directories are too deep" :
 		    err == EOPNOTSUPP ? "the state's file system has no idmapped mounts" :
 		    err == ETIMEDOUT  ? "it took too long" :
+		    err == EAGAIN     ? "too many snapshots are being made" :
 					"it could not be made");
 }
 
@@ -198,6 +200,8 @@ static void copy_free(struct warden *w, struct copy *c)
 	fd_closep(&c->pidfd);
 	fd_closep(&c->said_fd);
 	(void)!layer_throw_away(w, tmp.text); /* -ENOENT when it was renamed or never made */
+	w->copying.bytes -= c->need.bytes;
+	w->copying.files -= c->need.files;
 	free(c);
 	w->n_copies--;
 }
@@ -247,12 +251,26 @@ static void on_helper(struct warden *w, struct watch *watch)
 	copy_free(w, c);
 }
 
+/* It stands still, so what it takes now is what it will take. */
+static int claim_room(struct warden *w, const struct ward *d)
+{
+	int r = copy_need(w, d, &d->copy->need);
+
+	if (r < 0)
+		return r;
+	w->copying.bytes += d->copy->need.bytes;
+	w->copying.files += d->copy->need.files;
+	return 0;
+}
+
 static int start_helper(struct warden *w, struct ward *d)
 {
 	struct layer_name tmp = layer_tmp_name(d->copy->layer);
 	_cleanup_(fd_closep) int tmp_fd = -EBADF;
-	int r;
+	int r = claim_room(w, d);
 
+	if (r < 0)
+		return r;
 	if (mkdirat(w->layers_fd, tmp.text, 0700) < 0)
 		return -errno;
 	tmp_fd = openat(w->layers_fd, tmp.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -274,18 +292,10 @@ void copy_frozen(struct warden *w, struct ward *d)
 	go_on(w, d);
 }
 
-static bool has_room(const struct warden *w, const struct ward *d)
-{
-	struct box_disk disk = { 0 };
-	struct statvfs fs;
-
-	return fstatvfs(w->layers_fd, &fs) == 0 && box_disk_usage(&d->box, &disk) == 0 &&
-	       (uint64_t)fs.f_bavail * fs.f_frsize >= disk.used_bytes + RESERVE_BYTES;
-}
-
 static int check_begin(const struct warden *w, const struct ward *d, const char *layer)
 {
 	struct layer_name tmp = layer_tmp_name(layer);
+	struct copy_need need;
 
 	if (d->box.ids.kind != IDS_RANGE)
 		return -EOPNOTSUPP;
@@ -295,7 +305,7 @@ static int check_begin(const struct warden *w, const struct ward *d, const char 
 		return -EEXIST;
 	if (w->n_copies == COPIES_MAX)
 		return -EAGAIN;
-	return has_room(w, d) ? 0 : -ENOSPC;
+	return copy_need(w, d, &need);
 }
 
 int copy_begin(struct warden *w, struct ward *d, const char *layer, const struct pending *p)

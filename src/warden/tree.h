@@ -18,6 +18,10 @@ _must_check_ int tree_remove(int dir_fd, const char *name);
 struct tree_copy {
 	uint64_t bytes_left;
 	uint64_t files_left;
+	/* what stays free where the copy lies, whoever else writes there */
+	uint64_t leave_bytes;
+	uint64_t leave_files;
+	uint64_t written;        /* about that much since we looked */
 	const char *const *skip; /* names at the top that are not copied, NULL at the end */
 	pid_t parent;            /* with whom the copying process is to end; 0: nobody */
 	/* as whom it makes files now */

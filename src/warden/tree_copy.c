@@ -15,6 +15,7 @@
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
@@ -23,6 +24,8 @@
 #define LINK_BYTES 128  /* about what one takes beside its name */
 #define ATTRS_MAX 65536 /* the kernel's own bound on a list and on a value */
 #define CHUNK (256 << 10)
+#define ENTRY_BYTES 4096     /* a name may take a block of the disk */
+#define LOOK_BYTES (4 << 20) /* are written before we look how much is left */
 
 struct tree_link {
 	ino_t inode;
@@ -46,6 +49,23 @@ static int become_owner(struct tree_copy *c, const struct stat *st)
 	if (c->parent && (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != c->parent))
 		return -ECANCELED;
 	return 0;
+}
+
+/* Before something is written: is there room for it? What others write meanwhile counts. */
+static int take_room(struct tree_copy *c, uint64_t bytes)
+{
+	struct statfs fs;
+
+	c->written += bytes;
+	if (c->written < LOOK_BYTES)
+		return 0;
+	c->written = 0;
+	if (fstatfs(c->root_fd, &fs) < 0)
+		return -errno;
+	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < c->leave_bytes ||
+			       (fs.f_files && fs.f_ffree < c->leave_files) ?
+		       -ENOSPC :
+		       0;
 }
 
 /* Of overlayfs's own marks only those that say what is not there; the others point to where it was. */
@@ -88,12 +108,16 @@ static int copy_range(struct tree_copy *c, int from_fd, int to_fd, off_t at, off
 
 	while (at < end) {
 		ssize_t n = pread(from_fd, chunk, MIN(sizeof(chunk), (size_t)(end - at)), at);
+		int r;
 
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		if ((uint64_t)n > c->bytes_left)
 			return -EFBIG;
 		c->bytes_left -= (uint64_t)n;
+		r = take_room(c, (uint64_t)n);
+		if (r < 0)
+			return r;
 		if (pwrite(to_fd, chunk, (size_t)n, at) != n)
 			return errno ? -errno : -ENOSPC;
 		at += n;
@@ -291,7 +315,9 @@ static int copy_entry(struct tree_copy *c, int from_fd, int to_fd, const char *n
 		return -errno;
 	if (c->files_left-- == 0)
 		return -EFBIG;
-	r = become_owner(c, &st);
+	r = take_room(c, ENTRY_BYTES);
+	if (r == 0)
+		r = become_owner(c, &st);
 	if (r < 0)
 		return r;
 	if (S_ISREG(st.st_mode))

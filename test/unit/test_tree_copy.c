@@ -196,6 +196,35 @@ static void test_many_links(void **state)
 	assert_int_equal(names, 2);
 }
 
+/* Neither data nor names are written where that much would not be left. */
+static void test_leaves_room(void **state)
+{
+	static struct tree_copy c;
+	_cleanup_(fd_closep) int fd = openat(from_fd, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	static const char data[8 << 20] = { 1 };
+	char name[16];
+
+	(void)state;
+	assert_int_equal(write(fd, data, sizeof(data)), sizeof(data));
+	c = (struct tree_copy){ .bytes_left = 1 << 30, .files_left = 10000, .leave_bytes = 1 };
+	assert_int_equal(tree_copy(&c, from_fd, to_fd), 0);
+	assert_int_equal(unlinkat(to_fd, "f", 0), 0);
+	c = (struct tree_copy){ .bytes_left = 1 << 30,
+				.files_left = 10000,
+				.leave_bytes = INT64_MAX };
+	assert_int_equal(tree_copy(&c, from_fd, to_fd), -ENOSPC);
+	assert_int_equal(unlinkat(to_fd, "f", 0), 0);
+	assert_int_equal(unlinkat(from_fd, "f", 0), 0);
+	for (int i = 0; i < 2000; i++) {
+		(void)snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(mkdirat(from_fd, name, 0755), 0);
+	}
+	c = (struct tree_copy){ .bytes_left = 1 << 30,
+				.files_left = 10000,
+				.leave_bytes = INT64_MAX };
+	assert_int_equal(tree_copy(&c, from_fd, to_fd), -ENOSPC);
+}
+
 /* In place of a warden: starts a helper, which copies, says so and waits. */
 static _noreturn_ void begin_copy(int say_fd, int wait_fd)
 {
@@ -263,7 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_link),       TEST(test_link_without_path), TEST(test_link_beside_it),
-		TEST(test_many_links), TEST(test_ends_with_parent),
+		TEST(test_many_links), TEST(test_leaves_room),       TEST(test_ends_with_parent),
 	};
 
 	return cmocka_run_group_tests_name("tree_copy", tests, NULL, NULL);

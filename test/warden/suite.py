@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import contextlib
 import ctypes
 import glob
 import random
@@ -453,6 +454,51 @@ def test_snapshot_limits():
     assert len(r) == 1 and Reply(r[0][2], []).err == errno.ECANCELED
     assert wait_for(lambda: os.listdir(STATE + "/layers") == []), os.listdir(STATE + "/layers")
     assert w.stop() == 0 and stale_boxes() == []
+
+
+@contextlib.contextmanager
+def small_disk(mib):
+    """The state on a file system of its own."""
+    image = TMP + "/disk"
+    with open(image, "wb") as f:
+        f.truncate(mib * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    os.makedirs(STATE, exist_ok=True)
+    if subprocess.run(["mount", "-o", "loop", image, STATE], capture_output=True).returncode:
+        raise Skip("no loop devices")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", STATE], check=True)
+        os.unlink(image)
+
+
+def test_snapshot_room():
+    """What a snapshot leaves free on the state's disk it leaves free, however many are made at once and of whatever."""
+    need(FREEZER, "freezer")
+    with small_disk(220):
+        w = warden()
+        s = w.server()
+        s.hello()
+        # Directories take no room in a box, and a block each on a disk.
+        control = s.create("dirs").fd
+        dirs = "import os\nfor i in range(40000):\n os.mkdir(f'/home/user/{i}')"
+        assert run(control, ["/usr/bin/python3", "-c", dirs])[0] == 0
+        assert s.snapshot("dirs", "snapd").err == errno.ENOSPC
+        assert os.listdir(STATE + "/layers") == []
+        # There is room for either of them.
+        for id in ("a", "b"):
+            assert sh(s.create(id).fd, "head -c 70M /dev/urandom > /home/user/f")[0] == 0
+        numbers = [s.send(SNAPSHOT, struct.pack("<32s32s", id, b"snap" + id)) for id in (b"a", b"b")]
+        errors = [s.wait_reply(n).err for n in numbers]
+        assert errors.count(0) == 1 and set(errors) & {errno.EAGAIN, errno.ENOSPC}, errors
+        made = "snap" + "ab"[errors.index(0)]
+        assert wait_for(lambda: os.listdir(STATE + "/layers") == [made]), os.listdir(STATE + "/layers")
+        assert os.statvfs(STATE).f_bavail * os.statvfs(STATE).f_frsize >= 48 * MIB
+        assert s.ask(DROP_LAYER, struct.pack("<32s", made.encode())).err == 0
+        assert wait_for(lambda: os.listdir(STATE + "/layers") == [])
+        assert s.snapshot("b", "snapb").err == 0
+        assert w.stop() == 0
 
 
 def test_next_layer():
