@@ -5,6 +5,7 @@
  * disk: so root of the box owns files of root, and nobody's power is needed for it but the box's own.
  *
  *	the box freezes ─▶ the helper copies ─▶ it says so: the box goes on ─▶ it waits for the disk and ends
+ *	─▶ the layer gets its name ─▶ another helper waits for that to be on the disk
  *
  * The box stands still only while it is copied. Nobody waits for a helper: one that was killed may be deep in
  * the kernel, so its copy is cleaned up when it is really gone.
@@ -29,6 +30,7 @@ struct copy {
 	struct ward *ward;       /* that stands still for it, or NULL */
 	struct pending pending;  /* nobody, once it was refused */
 	struct copy_need need;   /* counted in w->copying */
+	bool named;              /* it is a layer already */
 	struct watch pid_watch;
 	struct watch said_watch;
 	int pidfd;
@@ -206,15 +208,6 @@ static void copy_free(struct warden *w, struct copy *c)
 	w->n_copies--;
 }
 
-static int finish_layer(struct warden *w, const struct copy *c)
-{
-	struct layer_name tmp = layer_tmp_name(c->layer);
-
-	if (renameat(w->layers_fd, tmp.text, w->layers_fd, c->layer) < 0)
-		return -errno;
-	return fsync(w->layers_fd) < 0 ? -errno : 0;
-}
-
 /* It has said that all is copied, or it has ended before that. */
 static void on_said(struct warden *w, struct watch *watch)
 {
@@ -227,28 +220,54 @@ static void on_said(struct warden *w, struct watch *watch)
 		go_on(w, d);
 }
 
+/* What a process that worked for it ended with: 0 or an errno. */
+static int end_of(struct warden *w, struct copy *c)
+{
+	siginfo_t info = { 0 };
+	int err = EIO;
+
+	watch_remove(w, &c->pid_watch);
+	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) == 0 && info.si_code == CLD_EXITED)
+		err = info.si_status;
+	fd_closep(&c->pidfd);
+	/* A layer that nobody waits for any more would be known to nobody. */
+	return c->pending.server == w->room.number ? err : ECANCELED;
+}
+
+static void finish(struct warden *w, struct copy *c, int err)
+{
+	if (err) {
+		if (c->named)
+			(void)!layer_drop(w, c->layer);
+		refuse(w, c, err);
+	} else {
+		talk_reply(w, &c->pending, table_find(w, c->id), -EBADF);
+	}
+	copy_free(w, c);
+}
+
+static void on_kept(struct warden *w, struct watch *watch)
+{
+	struct copy *c = container_of(watch, struct copy, pid_watch);
+
+	finish(w, c, end_of(w, c));
+}
+
 static void on_helper(struct warden *w, struct watch *watch)
 {
 	struct copy *c = container_of(watch, struct copy, pid_watch);
 	struct ward *d = let_go(c);
-	siginfo_t info = { 0 };
-	int err = EIO;
+	int err = end_of(w, c);
 
-	watch_remove(w, watch);
-	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) == 0 && info.si_code == CLD_EXITED)
-		err = info.si_status;
-	/* A layer that nobody waits for any more would be known to nobody. */
-	if (c->pending.server != w->room.number)
-		err = ECANCELED;
 	if (err == 0)
-		err = -finish_layer(w, c);
+		err = -layer_keep(w, c->layer, &c->pidfd);
+	c->named = err == 0;
+	if (err == 0)
+		err = -watch_add(w, &c->pid_watch, c->pidfd, on_kept);
 	if (d)
 		go_on(w, d);
 	if (err)
-		refuse(w, c, err);
-	else
-		talk_reply(w, &c->pending, table_find(w, c->id), -EBADF);
-	copy_free(w, c);
+		finish(w, c, err);
 }
 
 /* It stands still, so what it takes now is what it will take. */

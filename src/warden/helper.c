@@ -37,7 +37,7 @@ static const unsigned allowed[] = {
 	SYS_readlinkat, SYS_ftruncate, SYS_fchmod,   SYS_utimensat, SYS_flistxattr,   SYS_fgetxattr,
 	SYS_fsetxattr,  SYS_syncfs,    SYS_setfsuid, SYS_setfsgid,  SYS_brk,          SYS_mmap,
 	SYS_munmap,     SYS_mremap,    SYS_mprotect, SYS_madvise,   SYS_rt_sigreturn, SYS_exit,
-	SYS_exit_group, SYS_getppid,   SYS_fstatfs,
+	SYS_exit_group, SYS_getppid,   SYS_fstatfs,  SYS_fsync,
 };
 
 #ifdef __SANITIZE_ADDRESS__

@@ -431,6 +431,8 @@ struct layer_name {
 	char text[WARDEN_ID_SIZE + 8];
 };
 struct layer_name layer_tmp_name(const char *name);
+/* NAME.tmp becomes NAME, for good when the process that is started for that has ended with 0, or with an errno. */
+_must_check_ int layer_keep(struct warden *w, const char *name, int *ret_pidfd);
 struct layer_paths {
 	char root[CONFIG_TEXT_SIZE + 64];
 	char usr[CONFIG_TEXT_SIZE + 64];

@@ -16,6 +16,7 @@ import ctypes
 import glob
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -499,6 +500,43 @@ def test_snapshot_room():
         assert wait_for(lambda: os.listdir(STATE + "/layers") == [])
         assert s.snapshot("b", "snapb").err == 0
         assert w.stop() == 0
+
+
+@contextlib.contextmanager
+def slow_disk(pid):
+    """Whoever waits for what lies in a directory to be on the disk waits long."""
+    if not shutil.which("strace"):
+        raise Skip("no strace")
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
+                               "-e", "inject=fsync:delay_enter=3000000", "-p", str(pid)])
+    try:
+        if not wait_for(lambda: status_of(pid)["TracerPid"] != "0" or tracer.poll() is not None) or tracer.poll() is not None:
+            raise Skip("nobody can be traced")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
+
+
+def test_snapshot_disk():
+    """The warden waits for no disk: it answers others before the snapshot is there for good."""
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    assert sh(s.create("a").fd, "echo a > /home/user/f")[0] == 0
+    with slow_disk(w.process.pid):
+        number = s.send(SNAPSHOT, struct.pack("<32s32s", b"a", b"snapa"))
+        assert wait_for(lambda: os.path.exists(STATE + "/layers/snapa"))
+        assert s.target(USAGE, "a").err == 0
+        assert not [e for e in s.events if e[:2] == (REPLY, number)], "it was answered first"
+        assert s.wait_reply(number).err == 0
+        # Nobody waits for it any more: it is not kept.
+        number = s.send(SNAPSHOT, struct.pack("<32s32s", b"a", b"snapb"))
+        assert wait_for(lambda: os.path.exists(STATE + "/layers/snapb"))
+        s, _, _ = restart(w, s)
+        assert wait_for(lambda: os.listdir(STATE + "/layers") == ["snapa"]), os.listdir(STATE + "/layers")
+    assert w.stop() == 0 and stale_boxes() == []
 
 
 def test_next_layer():
