@@ -381,7 +381,6 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 void pool_add(struct warden *w, struct ward *d); /* it is ready */
 void pool_remove(struct warden *w, struct ward *d);
 void pool_fill(struct warden *w); /* in a moment, if it is not full */
-void pool_failed(struct warden *w);
 void pool_improve(
 	struct warden
 		*w); /* when it is quiet: interpreters with more loaded, for those that wait */

@@ -200,6 +200,19 @@ def test_pool():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+def test_pool_box_dies():
+    """A box that dies in the pool is replaced, without anybody asking for one."""
+    w = warden(pool=1)
+    s = w.server()
+    s.hello()
+    assert wait_for(lambda: agents(w.process.pid))
+    (first,) = agents(w.process.pid)
+    assert s.target(USAGE, "none").err == errno.ENOENT  # by now it waits
+    os.kill(first, signal.SIGKILL)
+    assert wait_for(lambda: set(agents(w.process.pid)) - {first}), "the pool stays empty"
+    assert w.stop() == 0 and stale_boxes() == []
+
+
 def test_deadlines():
     w = warden()
     s = w.server()
@@ -510,7 +523,8 @@ def slow_disk(pid):
     tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
                                "-e", "inject=fsync:delay_enter=3000000", "-p", str(pid)])
     try:
-        if not wait_for(lambda: status_of(pid)["TracerPid"] != "0" or tracer.poll() is not None) or tracer.poll() is not None:
+        assert wait_for(lambda: status_of(pid)["TracerPid"] != "0" or tracer.poll() is not None)
+        if tracer.poll() is not None:
             raise Skip("nobody can be traced")
         yield
     finally:
@@ -790,6 +804,16 @@ def test_server_dies():
     boxes, _ = s.hello()
     assert s.pid != old and "talk" in boxes and sh(boxes["talk"].fd, "echo hi") == (0, "hi\n")
     assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_hang_up_at_once():
+    """SIGHUP before the first server has said a word: there is another one, and the service comes up."""
+    w = warden()
+    first = w.server()
+    w.process.send_signal(signal.SIGHUP)
+    s = w.server()
+    assert s.pid != first.pid and s.hello() == ({}, {}) and s.create("a").err == 0
+    assert w.stop() == 0
 
 
 def test_server_dies_waiting():
