@@ -263,6 +263,7 @@ struct warden {
 		size_t users; /* boxes that stand on it */
 	} roots[ROOTS_MAX];
 	struct root *root_now; /* of the newest box */
+	bool roots_full;       /* and a newer state of the host has no place */
 	struct timer roots_timer;
 
 	struct ward *wards; /* all places for boxes */

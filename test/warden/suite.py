@@ -730,11 +730,13 @@ def test_zygote_without_numbers():
 
 
 def with_own_etc():
-    """A program that is glovebox with a copy of /etc in the place of the host's."""
-    subprocess.run(["cp", "-a", "/etc", TMP + "/etc"], check=True)
+    """A program that is glovebox with a copy of /etc in the place of the host's, and a place for roots made from it."""
+    roots = "/var/lib/glovebox/roots"
+    subprocess.run(["cp", "-aT", "/etc", TMP + "/etc"], check=True)
+    subprocess.run(["mkdir", "-p", TMP + "/roots", roots], check=True)
     with open(TMP + "/glovebox", "w") as f:
         f.write("#!/bin/sh\nexec unshare --mount "
-                f"sh -c 'mount --bind {TMP}/etc /etc && exec \"$@\"' sh {GLOVEBOX} \"$@\"\n")
+                f"sh -c 'mount --bind {TMP}/etc /etc && mount --bind {TMP}/roots {roots} && exec \"$@\"' sh {GLOVEBOX} \"$@\"\n")
     os.chmod(TMP + "/glovebox", 0o755)
     return TMP + "/glovebox"
 
@@ -758,6 +760,29 @@ def test_zygote_of_another_root():
     assert cell(box.fd, "print(x + 1)") == "2\n"
     assert s.target(KILL, "one").err == 0
     assert wait_for(lambda: not alive(before)), "the old one did not go with its last context"
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_many_roots():
+    """However many states of the host's /etc boxes stand on, there is one for the next box."""
+    w = Warden(with_own_etc(), STUB, STATE, "--pool-size", "0", "--no-zygote", stderr=LOG)
+    s = w.server()
+    s.hello()
+    said = lambda: open(LOG).read().count("too many states")
+    number = itertools.count()
+
+    def create_on_another():
+        i = next(number)
+        open(f"{TMP}/etc/new{i}", "w").close()
+        box = s.create(f"box{i}")
+        assert box.err == 0 and sh(box.fd, "echo fine") == (0, "fine\n"), (i, box.msg)
+
+    for _ in range(20):
+        create_on_another()
+    assert said() == 1
+    # When nobody stands on one of them any more, there is room for one again.
+    assert s.target(KILL, "box3").err == 0
+    assert wait_for(lambda: create_on_another() or said() == 2)
     assert w.stop() == 0 and stale_boxes() == []
 
 
