@@ -22,7 +22,9 @@
 #define MANY 20000 /* files with long paths */
 #define MEMORY_KIB (40 << 10)
 
-static char top[] = "/tmp/glovebox-copy-XXXXXX";
+#define PLACE "/dev/shm" /* in memory, as the files of a box are */
+
+static char top[] = PLACE "/glovebox-copy-XXXXXX";
 static char level[256];
 static int from_fd = -EBADF, to_fd = -EBADF; /* two empty directories, new for each test */
 
@@ -53,12 +55,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	_cleanup_(fd_closep) int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(fd_closep) int fd = open(PLACE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	(void)state;
 	fd_closep(&from_fd);
 	fd_closep(&to_fd);
-	return tree_remove(fd, top + sizeof("/tmp/") - 1);
+	return tree_remove(fd, top + sizeof(PLACE "/") - 1);
 }
 
 /* One file by two names in that directory. */
