@@ -55,9 +55,19 @@ void doors_close(struct doors *d)
 	*d = (struct doors)DOORS_INIT;
 }
 
-int doors_enter(const struct box *b)
+static int end_with(pid_t parent)
 {
-	return setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNET) < 0 ? -errno : 0;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	return getppid() == parent ? 0 : -ECANCELED;
+}
+
+int doors_enter(const struct box *b, const struct doors_helper *h)
+{
+	if (setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		return -errno;
+	/* Which that has undone, if the box's user namespace is not of our user's making. */
+	return end_with(h->pid);
 }
 
 static socklen_t make_address(const struct place *p, struct sockaddr_storage *ret)
@@ -173,9 +183,10 @@ static bool has_ipv6(const struct answer *a)
 	return false;
 }
 
-static int make_doors(const struct box *b, struct answer *a, int *fds, size_t *n)
+static int make_doors(const struct box *b, const struct doors_helper *h, struct answer *a, int *fds,
+		      size_t *n)
 {
-	int r = doors_enter(b);
+	int r = doors_enter(b, h);
 
 	a->place = ARRAY_SIZE(places);
 	if (r == 0)
@@ -191,19 +202,31 @@ static int make_doors(const struct box *b, struct answer *a, int *fds, size_t *n
 }
 
 /* In the helper. */
-static _noreturn_ void help_open(const struct box *b, int sock)
+static _noreturn_ void help_open(const struct box *b, const struct doors_helper *h)
 {
 	int fds[EGRESS_DOORS_MAX];
 	struct answer a = { 0 };
 	struct iovec part = { .iov_base = &a, .iov_len = sizeof(a) };
 	size_t n = 0;
-	int r = make_doors(b, &a, fds, &n);
+	int r = make_doors(b, h, &a, fds, &n);
 
 	a.err = -r;
-	_exit(sock_send(sock, &part, 1, fds, r < 0 ? 0 : n) < 0);
+	_exit(sock_send(h->sock, &part, 1, fds, r < 0 ? 0 : n) < 0);
 }
 
-pid_t doors_fork(struct doors_helper *h)
+/* A lock or a listening socket that lived on in a helper would keep the next service from starting. */
+static int close_others(int a, int b)
+{
+	unsigned low = (unsigned)MIN(a, b), high = (unsigned)MAX(a, b);
+
+	if ((low > 3 && syscall(SYS_close_range, 3, low - 1, 0) < 0) ||
+	    (high > low + 1 && syscall(SYS_close_range, low + 1, high - 1, 0) < 0) ||
+	    syscall(SYS_close_range, high + 1, ~0U, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+pid_t doors_fork(const struct box *b, struct doors_helper *h)
 {
 	pid_t parent = getpid(), pid;
 	int pair[2], r = sock_pair(pair);
@@ -212,10 +235,10 @@ pid_t doors_fork(struct doors_helper *h)
 		return r;
 	pid = proc_clone(0, -EBADF, &h->pidfd);
 	if (pid == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+		if (end_with(parent) < 0 || close_others(pair[1], b->pidfd) < 0)
 			_exit(1);
-		fd_close(pair[0]);
 		h->sock = pair[1];
+		h->pid = parent;
 		return 0;
 	}
 	fd_close(pair[1]);
@@ -231,10 +254,10 @@ pid_t doors_fork(struct doors_helper *h)
 int doors_start(const struct box *b, struct doors_helper *ret, struct fail *fail)
 {
 	struct doors_helper h = DOORS_HELPER_INIT;
-	pid_t pid = doors_fork(&h);
+	pid_t pid = doors_fork(b, &h);
 
 	if (pid == 0)
-		help_open(b, h.sock);
+		help_open(b, &h);
 	if (pid < 0)
 		return fail_set(fail, -pid, "doors", "cannot start a process: %s", strerror(-pid));
 	*ret = h;

@@ -4,11 +4,12 @@
 
 #include "box/doors.h"
 
-/* Forks a helper: 0 in it, and then h->sock is its end of the socket. */
-_must_check_ pid_t doors_fork(struct doors_helper *h);
+/* Forks a helper: 0 in it, and then h->sock is its end of the socket and h->pid its parent, with which it ends. It has no
+ * other descriptor but the box's pidfd. */
+_must_check_ pid_t doors_fork(const struct box *b, struct doors_helper *h);
 
 /* In the helper. From here on it has the powers of the box's root over the box's network, and none over anything else. */
-_must_check_ int doors_enter(const struct box *b);
+_must_check_ int doors_enter(const struct box *b, const struct doors_helper *h);
 
 /* In the helper: every connection of this network is led to the doors. */
 _must_check_ int doors_catch(bool with_ipv6);

@@ -30,9 +30,9 @@ static int visit_socket(const struct box *b, int family)
 	return fd;
 }
 
-static _noreturn_ void help_socket(const struct box *b, int family, int sock)
+static _noreturn_ void help_socket(const struct box *b, int family, const struct doors_helper *h)
 {
-	int r = doors_enter(b), fd = -EBADF;
+	int r = doors_enter(b, h), fd = -EBADF;
 	int32_t err;
 	struct iovec part = { .iov_base = &err, .iov_len = sizeof(err) };
 
@@ -41,7 +41,7 @@ static _noreturn_ void help_socket(const struct box *b, int family, int sock)
 		r = fd < 0 ? -errno : 0;
 	}
 	err = -r;
-	_exit(sock_send(sock, &part, 1, &fd, r < 0 ? 0 : 1) < 0);
+	_exit(sock_send(h->sock, &part, 1, &fd, r < 0 ? 0 : 1) < 0);
 }
 
 static int fetch_socket(const struct box *b, int family)
@@ -53,9 +53,9 @@ static int fetch_socket(const struct box *b, int family)
 	pid_t pid;
 	ssize_t n;
 
-	pid = doors_fork(&h);
+	pid = doors_fork(b, &h);
 	if (pid == 0)
-		help_socket(b, family, h.sock);
+		help_socket(b, family, &h);
 	if (pid < 0)
 		return (int)pid;
 	n = sock_recv(h.sock, &err, sizeof(err), &fd, &n_fds);

@@ -34,7 +34,7 @@ const char *hidden_mount_point(char *line)
 
 const char *hidden_below(const char *point, const char *dir)
 {
-	size_t len = strlen(dir);
+	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
 
 	return strncmp(point, dir, len) == 0 && point[len] == '/' && point[len + 1] ?
 		       point + len + 1 :
@@ -51,13 +51,19 @@ static int add(struct hidden *h, const char *prefix, const char *below)
 	return 0;
 }
 
+/* The box mounts its own there, over whatever the layer has. */
+static bool is_own(const char *below)
+{
+	return strncmp(below, "proc", 4) == 0 && (below[4] == '/' || !below[4]);
+}
+
 static int find_in_line(char *line, const char *const *layers, size_t n_layers, struct hidden *h)
 {
 	const char *point = hidden_mount_point(line);
 
 	for (size_t i = 0; point && i < n_layers; i++) {
 		const char *below = hidden_below(point, layers[i]);
-		int r = below ? add(h, i ? "usr/" : "", below) : 0;
+		int r = below && (i || !is_own(below)) ? add(h, i ? "usr/" : "", below) : 0;
 
 		if (r < 0)
 			return r;

@@ -23,9 +23,10 @@
 /* fork() into new namespaces and, when cgroup_fd is valid, into that cgroup. */
 static inline pid_t proc_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 {
+	int pidfd = -EBADF; /* the kernel leaves a number here even when it refuses afterwards */
 	struct clone_args args = {
 		.flags = flags | CLONE_PIDFD,
-		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
 	long pid;
@@ -35,6 +36,8 @@ static inline pid_t proc_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 		args.cgroup = (uint64_t)cgroup_fd;
 	}
 	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid > 0)
+		*ret_pidfd = pidfd;
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 

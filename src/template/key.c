@@ -3,6 +3,7 @@
 #include "template/embedded.h"
 #include "template/template.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #define BASE_VERSION 9 /* raise it when the lists in base.c change */
@@ -22,6 +23,27 @@ static uint64_t mix_stat(uint64_t hash, const struct stat *st)
 	return mix(hash, (uint64_t)st->st_mtim.tv_nsec);
 }
 
+static bool is_missing(int err)
+{
+	return err == ENOENT || err == ENOTDIR || err == EACCES;
+}
+
+/* Nobody waits until a root is on the disk: what was made before the machine started anew may be half there, with every
+ * name in its place. So each boot makes its own. */
+static int mix_boot(uint64_t *hash)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	uint64_t id[5] = { 0 }; /* 36 characters */
+
+	if (fd < 0)
+		return is_missing(errno) ? 0 : -errno;
+	if (read(fd, id, sizeof(id)) < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(id); i++)
+		*hash = mix(*hash, id[i]);
+	return 0;
+}
+
 /*
  * Computed at every run, so it looks at few places: packages replace files by renaming, which changes
  * the directory's time. What they change deeper down is picked up with the next change up here.
@@ -36,12 +58,15 @@ int template_base_key(const char *ca_bundle, uint64_t *ret)
 		"/etc/ld.so.cache",
 	};
 	uint64_t hash = mix(mix(UINT64_C(14695981039346656037), BASE_VERSION), embedded_key);
+	int r = mix_boot(&hash);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(watched); i++) {
 		struct stat st;
 
 		if (stat(watched[i], &st) < 0) {
-			if (errno == ENOENT || errno == ENOTDIR || errno == EACCES)
+			if (is_missing(errno))
 				continue;
 			return -errno;
 		}

@@ -5,6 +5,7 @@
  * disk: so root of the box owns files of root, and nobody's power is needed for it but the box's own.
  *
  *	the box freezes ─▶ the helper copies ─▶ it says so: the box goes on ─▶ it waits for the disk and ends
+ *	─▶ the layer gets its name ─▶ another helper waits for that to be on the disk
  *
  * The box stands still only while it is copied. Nobody waits for a helper: one that was killed may be deep in
  * the kernel, so its copy is cleaned up when it is really gone.
@@ -19,17 +20,17 @@
 #include <grp.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #define COPIES_MAX 4
 #define COPY_MAX_US (UINT64_C(600) * 1000000)
-#define RESERVE_BYTES (UINT64_C(64) << 20) /* that a snapshot leaves free on the state's disk */
 
 struct copy {
 	char layer[WARDEN_ID_SIZE];
 	char id[WARDEN_ID_SIZE]; /* of the box */
 	struct ward *ward;       /* that stands still for it, or NULL */
 	struct pending pending;  /* nobody, once it was refused */
+	struct copy_need need;   /* counted in w->copying */
+	bool named;              /* it is a layer already */
 	struct watch pid_watch;
 	struct watch said_watch;
 	int pidfd;
@@ -65,11 +66,14 @@ static int open_target(int tmp_fd, const char *tree, int userns_fd)
 /* What the helper has, by place. */
 enum { FROM, SAY, TO_ROOT, TO_USR, _FDS };
 
-static int copy_trees(const int *fds, const struct warden_limits *limits)
+static int copy_trees(const int *fds, const struct warden_limits *limits, pid_t parent)
 {
 	struct tree_copy c = {
+		.parent = parent,
 		.bytes_left = limits->disk_bytes,
 		.files_left = limits->files,
+		.leave_bytes = COPY_RESERVE_BYTES,
+		.leave_files = COPY_RESERVE_FILES,
 		.skip = fds[TO_USR] >= 0 ? not_kept_with_usr : not_kept,
 	};
 	_cleanup_(fd_closep) int up = tree_open(fds[FROM], "up", O_RDONLY | O_DIRECTORY, 0);
@@ -110,7 +114,7 @@ static _noreturn_ void help(const struct warden *w, const struct warden_limits *
 	first = r < 0 ? r : helper_begin(fds, n_fds, w->pid);
 	for (size_t i = 0; first >= 0 && i < n_fds; i++)
 		kept[i] = first + (int)i;
-	r = first < 0 ? first : copy_trees(kept, limits);
+	r = first < 0 ? first : copy_trees(kept, limits, w->pid);
 	if (r == 0 && write(kept[SAY], "", 1) != 1)
 		r = -EPIPE;
 	if (r == 0)
@@ -183,6 +187,7 @@ static void refuse(struct warden *w, struct copy *c, int err)
 		    err == ELOOP      ? "its directories are too deep" :
 		    err == EOPNOTSUPP ? "the state's file system has no idmapped mounts" :
 		    err == ETIMEDOUT  ? "it took too long" :
+		    err == EAGAIN     ? "too many snapshots are being made" :
 					"it could not be made");
 }
 
@@ -197,17 +202,10 @@ static void copy_free(struct warden *w, struct copy *c)
 	fd_closep(&c->pidfd);
 	fd_closep(&c->said_fd);
 	(void)!layer_throw_away(w, tmp.text); /* -ENOENT when it was renamed or never made */
+	w->copying.bytes -= c->need.bytes;
+	w->copying.files -= c->need.files;
 	free(c);
 	w->n_copies--;
-}
-
-static int finish_layer(struct warden *w, const struct copy *c)
-{
-	struct layer_name tmp = layer_tmp_name(c->layer);
-
-	if (renameat(w->layers_fd, tmp.text, w->layers_fd, c->layer) < 0)
-		return -errno;
-	return fsync(w->layers_fd) < 0 ? -errno : 0;
 }
 
 /* It has said that all is copied, or it has ended before that. */
@@ -222,36 +220,76 @@ static void on_said(struct warden *w, struct watch *watch)
 		go_on(w, d);
 }
 
+/* What a process that worked for it ended with: 0 or an errno. */
+static int end_of(struct warden *w, struct copy *c)
+{
+	siginfo_t info = { 0 };
+	int err = EIO;
+
+	watch_remove(w, &c->pid_watch);
+	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) == 0 && info.si_code == CLD_EXITED)
+		err = info.si_status;
+	fd_closep(&c->pidfd);
+	/* A layer that nobody waits for any more would be known to nobody. */
+	return c->pending.server == w->room.number ? err : ECANCELED;
+}
+
+static void finish(struct warden *w, struct copy *c, int err)
+{
+	if (err) {
+		if (c->named)
+			(void)!layer_drop(w, c->layer);
+		refuse(w, c, err);
+	} else {
+		talk_reply(w, &c->pending, table_find(w, c->id), -EBADF);
+	}
+	copy_free(w, c);
+}
+
+static void on_kept(struct warden *w, struct watch *watch)
+{
+	struct copy *c = container_of(watch, struct copy, pid_watch);
+
+	finish(w, c, end_of(w, c));
+}
+
 static void on_helper(struct warden *w, struct watch *watch)
 {
 	struct copy *c = container_of(watch, struct copy, pid_watch);
 	struct ward *d = let_go(c);
-	siginfo_t info = { 0 };
-	int err = EIO;
+	int err = end_of(w, c);
 
-	watch_remove(w, watch);
-	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) == 0 && info.si_code == CLD_EXITED)
-		err = info.si_status;
-	/* A layer that nobody waits for any more would be known to nobody. */
-	if (c->pending.server != w->room.number)
-		err = ECANCELED;
 	if (err == 0)
-		err = -finish_layer(w, c);
+		err = -layer_keep(w, c->layer, &c->pidfd);
+	c->named = err == 0;
+	if (err == 0)
+		err = -watch_add(w, &c->pid_watch, c->pidfd, on_kept);
 	if (d)
 		go_on(w, d);
 	if (err)
-		refuse(w, c, err);
-	else
-		talk_reply(w, &c->pending, table_find(w, c->id), -EBADF);
-	copy_free(w, c);
+		finish(w, c, err);
+}
+
+/* It stands still, so what it takes now is what it will take. */
+static int claim_room(struct warden *w, const struct ward *d)
+{
+	int r = copy_need(w, d, &d->copy->need);
+
+	if (r < 0)
+		return r;
+	w->copying.bytes += d->copy->need.bytes;
+	w->copying.files += d->copy->need.files;
+	return 0;
 }
 
 static int start_helper(struct warden *w, struct ward *d)
 {
 	struct layer_name tmp = layer_tmp_name(d->copy->layer);
 	_cleanup_(fd_closep) int tmp_fd = -EBADF;
-	int r;
+	int r = claim_room(w, d);
 
+	if (r < 0)
+		return r;
 	if (mkdirat(w->layers_fd, tmp.text, 0700) < 0)
 		return -errno;
 	tmp_fd = openat(w->layers_fd, tmp.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -273,18 +311,10 @@ void copy_frozen(struct warden *w, struct ward *d)
 	go_on(w, d);
 }
 
-static bool has_room(const struct warden *w, const struct ward *d)
-{
-	struct box_disk disk = { 0 };
-	struct statvfs fs;
-
-	return fstatvfs(w->layers_fd, &fs) == 0 && box_disk_usage(&d->box, &disk) == 0 &&
-	       (uint64_t)fs.f_bavail * fs.f_frsize >= disk.used_bytes + RESERVE_BYTES;
-}
-
 static int check_begin(const struct warden *w, const struct ward *d, const char *layer)
 {
 	struct layer_name tmp = layer_tmp_name(layer);
+	struct copy_need need;
 
 	if (d->box.ids.kind != IDS_RANGE)
 		return -EOPNOTSUPP;
@@ -294,7 +324,7 @@ static int check_begin(const struct warden *w, const struct ward *d, const char 
 		return -EEXIST;
 	if (w->n_copies == COPIES_MAX)
 		return -EAGAIN;
-	return has_room(w, d) ? 0 : -ENOSPC;
+	return copy_need(w, d, &need);
 }
 
 int copy_begin(struct warden *w, struct ward *d, const char *layer, const struct pending *p)

@@ -37,7 +37,7 @@ static const unsigned allowed[] = {
 	SYS_readlinkat, SYS_ftruncate, SYS_fchmod,   SYS_utimensat, SYS_flistxattr,   SYS_fgetxattr,
 	SYS_fsetxattr,  SYS_syncfs,    SYS_setfsuid, SYS_setfsgid,  SYS_brk,          SYS_mmap,
 	SYS_munmap,     SYS_mremap,    SYS_mprotect, SYS_madvise,   SYS_rt_sigreturn, SYS_exit,
-	SYS_exit_group,
+	SYS_exit_group, SYS_getppid,   SYS_fstatfs,  SYS_fsync,
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -48,7 +48,7 @@ static const unsigned allowed[] = {
 
 static int install_filter(void)
 {
-	struct sock_filter code[ARRAY_SIZE(allowed) + 6];
+	struct sock_filter code[ARRAY_SIZE(allowed) + 11];
 	struct sock_fprog program = { .filter = code };
 	size_t n = 0;
 
@@ -59,9 +59,17 @@ static int install_filter(void)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						 offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++)
-		/* To the last instruction, over the others and the refusal. */
+		/* To the last instruction, over the others, the question below and the refusal. */
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i],
-							 (__u8)(ARRAY_SIZE(allowed) - i), 0);
+							 (__u8)(ARRAY_SIZE(allowed) - i + 5), 0);
+	/* Whoever acts as the owner of a file must say again that it ends with the warden. */
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 4);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, args[0]));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 0, 2);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+						 offsetof(struct seccomp_data, args[1]));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SIGKILL, 1, 0);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	program.len = (unsigned short)n;

@@ -98,6 +98,32 @@ int layer_throw_away(struct warden *w, const char *entry)
 	return -EBUSY;
 }
 
+/* In a process of its own: a name that is there is there after a power cut too. */
+static _noreturn_ void sync_names(const struct warden *w)
+{
+	int r = helper_begin(&w->layers_fd, 1, w->pid);
+
+	if (r >= 0)
+		r = fsync(r) < 0 ? -errno : 0;
+	_exit(r < 0 ? MIN(-r, 255) : 0);
+}
+
+int layer_keep(struct warden *w, const char *name, int *ret_pidfd)
+{
+	struct layer_name tmp = layer_tmp_name(name);
+	pid_t pid;
+
+	if (renameat(w->layers_fd, tmp.text, w->layers_fd, name) < 0)
+		return -errno;
+	/* It waits for what others write to that disk as well, which can take seconds. */
+	pid = proc_clone(0, -EBADF, ret_pidfd);
+	if (pid == 0)
+		sync_names(w);
+	if (pid < 0)
+		(void)!layer_throw_away(w, name);
+	return pid < 0 ? (int)pid : 0;
+}
+
 /* What a service that was killed in the middle has left. */
 static void throw_away_leftovers(struct warden *w)
 {

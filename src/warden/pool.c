@@ -43,11 +43,6 @@ void pool_fill(struct warden *w)
 	plan(w, PAUSE_US);
 }
 
-void pool_failed(struct warden *w)
-{
-	plan(w, AFTER_FAILURE_US);
-}
-
 void pool_improve(struct warden *w)
 {
 	if (w->phase == WARDEN_SERVING && w->n_waiting >= w->config->pool_size)
@@ -76,7 +71,8 @@ void pool_add(struct warden *w, struct ward *d)
 	pool_fill(w);
 }
 
-/* The rest stays in the order in which they were made: the oldest has had most time. */
+/* The rest stays in the order in which they were made: the oldest has had most time. Whoever removes one for a good
+ * reason calls pool_fill(): else it is taken for a failure. */
 void pool_remove(struct warden *w, struct ward *d)
 {
 	size_t i = 0;
@@ -86,6 +82,7 @@ void pool_remove(struct warden *w, struct ward *d)
 	if (i < w->n_waiting)
 		memmove(w->pool + i, w->pool + i + 1, (--w->n_waiting - i) * sizeof(struct ward *));
 	w->n_pool--;
+	plan(w, AFTER_FAILURE_US);
 }
 
 struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uint32_t flags)
@@ -104,8 +101,10 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 			d = NULL;
 		}
 	}
-	if (!d)
+	if (!d) {
+		pool_fill(w);
 		return NULL;
+	}
 	pool_remove(w, d);
 	w->pool_taken_us = clock_boot_us();
 	d->state = WARD_RUNNING;
@@ -136,6 +135,6 @@ void pool_on_timer(struct warden *w, struct timer *t)
 		w->n_pool++;
 	} else {
 		say("cannot make a box ahead: %s", fail.msg);
-		pool_failed(w);
+		plan(w, AFTER_FAILURE_US);
 	}
 }

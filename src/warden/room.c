@@ -156,7 +156,7 @@ static void on_pid(struct warden *w, struct watch *watch)
 		warden_stop(w);
 		return;
 	}
-	if (!w->served) {
+	if (!w->served && !restart) {
 		give_up(w, &info);
 		return;
 	}

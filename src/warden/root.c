@@ -37,6 +37,16 @@ static struct root *place_for(struct warden *w, const char *path)
 	return unused;
 }
 
+/* Without a place for a newer one: the last one is whole, and is kept. */
+static void use_last(struct warden *w)
+{
+	memcpy(w->template.root, w->root_now->path, sizeof(w->template.root));
+	if (!w->roots_full)
+		say("boxes stand on too many states of this host's /etc: new ones get the last of "
+		    "these, until nobody stands on one of them");
+	w->roots_full = true;
+}
+
 int root_find(struct warden *w, struct fail *fail)
 {
 	struct root *root;
@@ -45,9 +55,11 @@ int root_find(struct warden *w, struct fail *fail)
 	if (r < 0)
 		return r;
 	root = place_for(w, w->template.root);
-	if (!root)
-		return fail_set(fail, EAGAIN, "template",
-				"boxes stand on too many states of this host's /etc");
+	if (!root) {
+		use_last(w);
+		return 0;
+	}
+	w->roots_full = false;
 	w->root_now = root;
 	zygote_check_root(w);
 	if (!w->roots_timer.place) {

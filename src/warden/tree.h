@@ -18,10 +18,19 @@ _must_check_ int tree_remove(int dir_fd, const char *name);
 struct tree_copy {
 	uint64_t bytes_left;
 	uint64_t files_left;
+	/* what stays free where the copy lies, whoever else writes there */
+	uint64_t leave_bytes;
+	uint64_t leave_files;
+	uint64_t written;        /* about that much since we looked */
 	const char *const *skip; /* names at the top that are not copied, NULL at the end */
-	/* files with several names, as far as there is room to remember them */
-	struct tree_link *links;
-	size_t n_links;
+	pid_t parent;            /* with whom the copying process is to end; 0: nobody */
+	/* as whom it makes files now */
+	uid_t uid;
+	gid_t gid;
+	bool is_owner;
+	/* files with several names, by inode, as far as there is room to remember them */
+	void *links;
+	size_t links_bytes;
 	int root_fd; /* of the copy: what the paths of links start from */
 	char path[4096];
 	size_t path_len;

@@ -10,28 +10,62 @@
 #include "base/dir.h"
 
 #include <fcntl.h>
+#include <search.h>
+#include <signal.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#define LINKS_MAX 65536
+#define LINKS_BYTES_MAX                                                                            \
+	(16 << 20)      /* that the names of linked files may take: this memory is not the box's */
+#define LINK_BYTES 128  /* about what one takes beside its name */
 #define ATTRS_MAX 65536 /* the kernel's own bound on a list and on a value */
 #define CHUNK (256 << 10)
+#define ENTRY_BYTES 4096     /* a name may take a block of the disk */
+#define LOOK_BYTES (4 << 20) /* are written before we look how much is left */
 
 struct tree_link {
 	ino_t inode;
-	char *path;
+	char path[];
 };
 
 static int copy_entry(struct tree_copy *c, int from_fd, int to_fd, const char *name,
 		      unsigned depth);
 
 /* What is made from here on belongs to the file's owner. */
-static void become_owner(const struct stat *st)
+static int become_owner(struct tree_copy *c, const struct stat *st)
 {
+	if (c->is_owner && c->uid == st->st_uid && c->gid == st->st_gid)
+		return 0;
 	(void)setfsgid(st->st_gid);
 	(void)setfsuid(st->st_uid);
+	c->uid = st->st_uid;
+	c->gid = st->st_gid;
+	c->is_owner = true;
+	/* The kernel has just forgotten with whom we end. */
+	if (c->parent && (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != c->parent))
+		return -ECANCELED;
+	return 0;
+}
+
+/* Before something is written: is there room for it? What others write meanwhile counts. */
+static int take_room(struct tree_copy *c, uint64_t bytes)
+{
+	struct statfs fs;
+
+	c->written += bytes;
+	if (c->written < LOOK_BYTES)
+		return 0;
+	c->written = 0;
+	if (fstatfs(c->root_fd, &fs) < 0)
+		return -errno;
+	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < c->leave_bytes ||
+			       (fs.f_files && fs.f_ffree < c->leave_files) ?
+		       -ENOSPC :
+		       0;
 }
 
 /* Of overlayfs's own marks only those that say what is not there; the others point to where it was. */
@@ -74,12 +108,16 @@ static int copy_range(struct tree_copy *c, int from_fd, int to_fd, off_t at, off
 
 	while (at < end) {
 		ssize_t n = pread(from_fd, chunk, MIN(sizeof(chunk), (size_t)(end - at)), at);
+		int r;
 
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		if ((uint64_t)n > c->bytes_left)
 			return -EFBIG;
 		c->bytes_left -= (uint64_t)n;
+		r = take_room(c, (uint64_t)n);
+		if (r < 0)
+			return r;
 		if (pwrite(to_fd, chunk, (size_t)n, at) != n)
 			return errno ? -errno : -ENOSPC;
 		at += n;
@@ -109,32 +147,50 @@ static int copy_data(struct tree_copy *c, int from_fd, int to_fd, off_t size)
 	return ftruncate(to_fd, size) < 0 ? -errno : 0;
 }
 
+static int compare_inodes(const void *a, const void *b)
+{
+	const struct tree_link *x = a, *y = b;
+
+	return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
 /* 1: it is there now, as another name of a file that was copied before. */
 static int copy_link(struct tree_copy *c, int to_fd, const char *name, const struct stat *st)
 {
-	for (size_t i = 0; i < c->n_links; i++)
-		if (c->links[i].inode == st->st_ino)
-			/* Every part of the path is a directory that we have made. */
-			return linkat(c->root_fd, c->links[i].path, to_fd, name, 0) < 0 ? -errno :
-											  1;
-	return 0;
+	const struct tree_link key = { .inode = st->st_ino };
+	struct tree_link *const *found = tfind(&key, &c->links, compare_inodes);
+
+	if (!found)
+		return 0;
+	/* Every part of the path is a directory that we have made. */
+	return linkat(c->root_fd, (*found)->path, to_fd, name, 0) < 0 ? -errno : 1;
 }
 
 /* Whoever has more links than we can remember gets copies. */
 static void remember_link(struct tree_copy *c, const char *name, const struct stat *st)
 {
-	char path[sizeof(c->path)];
-	char *kept;
+	size_t size = c->path_len + strlen(name) + 1;
+	struct tree_link *link;
 
-	if (st->st_nlink < 2 || c->n_links == LINKS_MAX || c->path_lost ||
-	    snprintf(path, sizeof(path), "%.*s%s", (int)c->path_len, c->path, name) >=
-		    (int)sizeof(path))
+	if (st->st_nlink < 2 || c->path_lost || size > sizeof(c->path) ||
+	    c->links_bytes + size + LINK_BYTES > LINKS_BYTES_MAX)
 		return;
-	if (!c->links)
-		c->links = calloc(LINKS_MAX, sizeof(*c->links));
-	kept = c->links ? strdup(path) : NULL;
-	if (kept)
-		c->links[c->n_links++] = (struct tree_link){ st->st_ino, kept };
+	link = malloc(sizeof(*link) + size);
+	if (!link)
+		return;
+	link->inode = st->st_ino;
+	(void)snprintf(link->path, size, "%.*s%s", (int)c->path_len, c->path, name);
+	if (tsearch(link, &c->links, compare_inodes))
+		c->links_bytes += size + LINK_BYTES;
+	else
+		free(link);
+}
+
+static void forget_links(struct tree_copy *c)
+{
+	tdestroy(c->links, free);
+	c->links = NULL;
+	c->links_bytes = 0;
 }
 
 static int copy_file(struct tree_copy *c, int from_fd, int to_fd, const char *name,
@@ -245,19 +301,25 @@ static int copy_dir(struct tree_copy *c, int from_fd, int to_fd, const char *nam
 	r = copy_entries(c, in, out, depth + 1);
 	c->path_len = path_len;
 	c->path_lost = path_lost;
-	become_owner(st);
+	if (r == 0)
+		r = become_owner(c, st);
 	return r < 0 ? r : finish_dir(in, out, st);
 }
 
 static int copy_entry(struct tree_copy *c, int from_fd, int to_fd, const char *name, unsigned depth)
 {
 	struct stat st;
+	int r;
 
 	if (fstatat(from_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (c->files_left-- == 0)
 		return -EFBIG;
-	become_owner(&st);
+	r = take_room(c, ENTRY_BYTES);
+	if (r == 0)
+		r = become_owner(c, &st);
+	if (r < 0)
+		return r;
 	if (S_ISREG(st.st_mode))
 		return copy_file(c, from_fd, to_fd, name, &st);
 	if (S_ISDIR(st.st_mode))
@@ -284,12 +346,10 @@ int tree_copy(struct tree_copy *c, int from_fd, int to_fd)
 	c->path_len = 0;
 	c->path_lost = false;
 	r = copy_entries(c, in, out, 0);
-	become_owner(&st);
+	if (r == 0)
+		r = become_owner(c, &st);
 	if (r == 0)
 		r = finish_dir(in, out, &st);
-	for (size_t i = 0; i < c->n_links; i++)
-		free(c->links[i].path);
-	freep(&c->links);
-	c->n_links = 0;
+	forget_links(c);
 	return r;
 }

@@ -92,8 +92,6 @@ static void on_pid(struct warden *w, struct watch *watch)
 {
 	struct ward *d = container_of(watch, struct ward, pid_watch);
 
-	if (d->state == WARD_WAITING)
-		pool_failed(w);
 	if (d->state != WARD_DYING)
 		ward_end(w, d, why_ended(d), false);
 	watch_remove(w, &d->pid_watch);
@@ -119,8 +117,6 @@ static void starting_failed(struct warden *w, struct ward *d, const struct fail 
 {
 	say("cannot make a box: %s", fail->msg);
 	talk_refuse(w, &d->pending, fail->err, fail->where, "the box could not be set up");
-	if (!d->id[0])
-		pool_failed(w);
 	ward_end(w, d, WARDEN_ENDED_CRASHED, true);
 }
 

@@ -6,7 +6,7 @@
  *	loop.c      descriptors and timers          talk.c     messages to and from it
  *	ward.c      one box from begin to end       request.c  what it may ask for
  *	table.c     boxes by id                     pool.c     boxes made ahead
- *	layer.c     snapshots on disk               copy.c     making one
+ *	layer.c     snapshots on disk               copy*.c    making one
  *	helper.c    processes for files of boxes    tree*.c    what they do
  *	place.c     state, socket, files            notify.c   systemd
  *	root.c      the template's root
@@ -229,6 +229,12 @@ enum warden_phase {
 #define ROOTS_MAX 16 /* states of the host that boxes stand on at once */
 #define POOL_MAX 256 /* as config.def says */
 
+/* What a copy of a box's files takes of the state's disk. */
+struct copy_need {
+	uint64_t bytes;
+	uint64_t files;
+};
+
 struct warden {
 	const struct config *config;
 	pid_t pid; /* our own */
@@ -257,6 +263,7 @@ struct warden {
 		size_t users; /* boxes that stand on it */
 	} roots[ROOTS_MAX];
 	struct root *root_now; /* of the newest box */
+	bool roots_full;       /* and a newer state of the host has no place */
 	struct timer roots_timer;
 
 	struct ward *wards; /* all places for boxes */
@@ -289,7 +296,8 @@ struct warden {
 	size_t n_ended;
 
 	size_t n_copies;
-	int trash_fd; /* pidfd of whoever deletes dropped layers */
+	struct copy_need copying; /* all those that are being made */
+	int trash_fd;             /* pidfd of whoever deletes dropped layers */
 	struct watch trash_watch;
 	unsigned trash_number; /* counts names of what is being deleted */
 	bool trash_again;
@@ -374,7 +382,6 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 void pool_add(struct warden *w, struct ward *d); /* it is ready */
 void pool_remove(struct warden *w, struct ward *d);
 void pool_fill(struct warden *w); /* in a moment, if it is not full */
-void pool_failed(struct warden *w);
 void pool_improve(
 	struct warden
 		*w); /* when it is quiet: interpreters with more loaded, for those that wait */
@@ -424,6 +431,8 @@ struct layer_name {
 	char text[WARDEN_ID_SIZE + 8];
 };
 struct layer_name layer_tmp_name(const char *name);
+/* NAME.tmp becomes NAME, for good when the process that is started for that has ended with 0, or with an errno. */
+_must_check_ int layer_keep(struct warden *w, const char *name, int *ret_pidfd);
 struct layer_paths {
 	char root[CONFIG_TEXT_SIZE + 64];
 	char usr[CONFIG_TEXT_SIZE + 64];
@@ -437,6 +446,11 @@ _must_check_ int copy_begin(struct warden *w, struct ward *d, const char *layer,
 void copy_frozen(struct warden *w, struct ward *d); /* the box stands still: go on */
 void copy_cancel(struct warden *w, struct ward *d, int err);
 void copy_timed_out(struct warden *w, struct ward *d);
+/* copy_need.c. That much stays free on the state's disk. */
+#define COPY_RESERVE_BYTES (UINT64_C(64) << 20)
+#define COPY_RESERVE_FILES 1024
+/* -ENOSPC: there is no room; -EAGAIN: not while others are being made. */
+_must_check_ int copy_need(const struct warden *w, const struct ward *d, struct copy_need *ret);
 
 /* helper.c: what a forked helper does first. Keeps these descriptors only: the number of the first one. */
 _must_check_ int helper_begin(const int *fds, size_t n_fds, pid_t parent);

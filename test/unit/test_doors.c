@@ -23,6 +23,7 @@
 
 #include "base/parse.h"
 #include "box/doors.h"
+#include "box/doors_priv.h"
 #include "sys/netns.h"
 #include "sys/proc.h"
 
@@ -40,6 +41,8 @@ static _noreturn_ void be_agent(int ready_fd, uid_t uid, gid_t gid)
 {
 	char text[64];
 
+	if (uid != geteuid() && (seteuid(uid) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0))
+		_exit(1);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		_exit(1);
@@ -54,10 +57,9 @@ static _noreturn_ void be_agent(int ready_fd, uid_t uid, gid_t gid)
 		(void)pause();
 }
 
-static struct box make_box(void)
+static struct box make_box_of(uid_t uid)
 {
 	struct box b = BOX_INIT;
-	uid_t uid = geteuid();
 	gid_t gid = getegid();
 	char byte;
 	int ready[2];
@@ -74,6 +76,11 @@ static struct box make_box(void)
 	}
 	fd_close(ready[0]);
 	return b;
+}
+
+static struct box make_box(void)
+{
+	return make_box_of(geteuid());
 }
 
 static void end_box(struct box *b)
@@ -440,6 +447,43 @@ static void test_we_stay_here(void **state)
 	end_box(&b);
 }
 
+struct state_inside {
+	int err;
+	int end_signal; /* that it gets when its parent ends */
+	int fds;
+};
+
+static _noreturn_ void look_inside(const struct box *b, const struct doors_helper *h)
+{
+	struct state_inside s = { .err = doors_enter(b, h) };
+
+	(void)prctl(PR_GET_PDEATHSIG, &s.end_signal, 0, 0, 0);
+	for (int fd = 3; fd < 1024; fd++)
+		s.fds += fcntl(fd, F_GETFD) >= 0;
+	_exit(write(h->sock, &s, sizeof(s)) != sizeof(s));
+}
+
+/* The helper ends with us even in a box that somebody else has made, and has nothing of ours but what it needs. */
+static void test_helper_is_nobodys(void **state)
+{
+	struct doors_helper h = DOORS_HELPER_INIT;
+	struct state_inside s = { .err = -1 };
+	struct box b;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	b = make_box_of(12345);
+	if (doors_fork(&b, &h) == 0)
+		look_inside(&b, &h);
+	assert_int_equal(read(h.sock, &s, sizeof(s)), sizeof(s));
+	doors_done(&h);
+	assert_int_equal(s.err, 0);
+	assert_int_equal(s.end_signal, SIGKILL);
+	assert_int_equal(s.fds, 2); /* the box's pidfd and the socket */
+	end_box(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_doors_are_of_one_box),
 		cmocka_unit_test(test_box_is_gone),
 		cmocka_unit_test(test_we_stay_here),
+		cmocka_unit_test(test_helper_is_nobodys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,10 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 /* Any bytes do for the agent here; the real one is in src/box. */
 __asm__(".section .rodata\n"
@@ -121,6 +124,45 @@ static void test_key(void **state)
 	assert_int_not_equal(embedded_key, 0);
 }
 
+/* In a mount namespace of its own: the key after another boot. */
+static _noreturn_ void tell_later_key(int fd)
+{
+	uint64_t key = 0;
+	char path[] = "/tmp/test_template_boot.XXXXXX";
+	int file = mkstemp(path);
+	bool done = write(file, "another boot\n", 13) == 13 && unshare(CLONE_NEWNS) == 0 &&
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		    mount(path, "/proc/sys/kernel/random/boot_id", NULL, MS_BIND, NULL) == 0 &&
+		    template_base_key("", &key) == 0;
+
+	(void)unlink(path);
+	_exit(!done || write(fd, &key, sizeof(key)) != sizeof(key));
+}
+
+/* Nobody waits until a root is on the disk, so one that was made before a power cut is not used after it. */
+static void test_key_of_boot(void **state)
+{
+	uint64_t now = 0, later = 0;
+	int pair[2];
+	ssize_t n;
+	pid_t pid;
+
+	(void)state;
+	assert_return_code(pipe2(pair, O_CLOEXEC), errno);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		tell_later_key(pair[1]);
+	fd_close(pair[1]);
+	n = read(pair[0], &later, sizeof(later));
+	fd_close(pair[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	if (n != sizeof(later))
+		skip(); /* not everybody may mount */
+	assert_int_equal(template_base_key("", &now), 0);
+	assert_int_not_equal(now, later);
+}
+
 /* --- the operator's certificates --------------------------------------------------------------------------- */
 
 #define HOST_CERTIFICATES "/etc/ssl/certs/ca-certificates.crt"
@@ -190,9 +232,8 @@ static void test_bundle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_embedded),
-		cmocka_unit_test(test_kernels),
-		cmocka_unit_test(test_key),
+		cmocka_unit_test(test_embedded), cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_key),      cmocka_unit_test(test_key_of_boot),
 		cmocka_unit_test(test_bundle),
 	};
 

@@ -11,10 +11,12 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+import contextlib
 import ctypes
 import glob
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -195,6 +197,19 @@ def test_pool():
     # Other limits: not one of those.
     assert s.create("small", flags=ROOT_FLAG, pids=100).err == 0
     assert [b.id for b in restart(w, s)[1].values()] != []
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_pool_box_dies():
+    """A box that dies in the pool is replaced, without anybody asking for one."""
+    w = warden(pool=1)
+    s = w.server()
+    s.hello()
+    assert wait_for(lambda: agents(w.process.pid))
+    (first,) = agents(w.process.pid)
+    assert s.target(USAGE, "none").err == errno.ENOENT  # by now it waits
+    os.kill(first, signal.SIGKILL)
+    assert wait_for(lambda: set(agents(w.process.pid)) - {first}), "the pool stays empty"
     assert w.stop() == 0 and stale_boxes() == []
 
 
@@ -455,6 +470,89 @@ def test_snapshot_limits():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@contextlib.contextmanager
+def small_disk(mib):
+    """The state on a file system of its own."""
+    image = TMP + "/disk"
+    with open(image, "wb") as f:
+        f.truncate(mib * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    os.makedirs(STATE, exist_ok=True)
+    if subprocess.run(["mount", "-o", "loop", image, STATE], capture_output=True).returncode:
+        raise Skip("no loop devices")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", STATE], check=True)
+        os.unlink(image)
+
+
+def test_snapshot_room():
+    """What a snapshot leaves free on the state's disk it leaves free, however many are made at once and of whatever."""
+    need(FREEZER, "freezer")
+    with small_disk(220):
+        w = warden()
+        s = w.server()
+        s.hello()
+        # Directories take no room in a box, and a block each on a disk.
+        control = s.create("dirs").fd
+        dirs = "import os\nfor i in range(40000):\n os.mkdir(f'/home/user/{i}')"
+        assert run(control, ["/usr/bin/python3", "-c", dirs])[0] == 0
+        assert s.snapshot("dirs", "snapd").err == errno.ENOSPC
+        assert os.listdir(STATE + "/layers") == []
+        # There is room for either of them.
+        for id in ("a", "b"):
+            assert sh(s.create(id).fd, "head -c 70M /dev/urandom > /home/user/f")[0] == 0
+        numbers = [s.send(SNAPSHOT, struct.pack("<32s32s", id, b"snap" + id)) for id in (b"a", b"b")]
+        errors = [s.wait_reply(n).err for n in numbers]
+        assert errors.count(0) == 1 and set(errors) & {errno.EAGAIN, errno.ENOSPC}, errors
+        made = "snap" + "ab"[errors.index(0)]
+        assert wait_for(lambda: os.listdir(STATE + "/layers") == [made]), os.listdir(STATE + "/layers")
+        assert os.statvfs(STATE).f_bavail * os.statvfs(STATE).f_frsize >= 48 * MIB
+        assert s.ask(DROP_LAYER, struct.pack("<32s", made.encode())).err == 0
+        assert wait_for(lambda: os.listdir(STATE + "/layers") == [])
+        assert s.snapshot("b", "snapb").err == 0
+        assert w.stop() == 0
+
+
+@contextlib.contextmanager
+def slow_disk(pid):
+    """Whoever waits for what lies in a directory to be on the disk waits long."""
+    if not shutil.which("strace"):
+        raise Skip("no strace")
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
+                               "-e", "inject=fsync:delay_enter=3000000", "-p", str(pid)])
+    try:
+        assert wait_for(lambda: status_of(pid)["TracerPid"] != "0" or tracer.poll() is not None)
+        if tracer.poll() is not None:
+            raise Skip("nobody can be traced")
+        yield
+    finally:
+        tracer.terminate()
+        tracer.wait()
+
+
+def test_snapshot_disk():
+    """The warden waits for no disk: it answers others before the snapshot is there for good."""
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    assert sh(s.create("a").fd, "echo a > /home/user/f")[0] == 0
+    with slow_disk(w.process.pid):
+        number = s.send(SNAPSHOT, struct.pack("<32s32s", b"a", b"snapa"))
+        assert wait_for(lambda: os.path.exists(STATE + "/layers/snapa"))
+        assert s.target(USAGE, "a").err == 0
+        assert not [e for e in s.events if e[:2] == (REPLY, number)], "it was answered first"
+        assert s.wait_reply(number).err == 0
+        # Nobody waits for it any more: it is not kept.
+        number = s.send(SNAPSHOT, struct.pack("<32s32s", b"a", b"snapb"))
+        assert wait_for(lambda: os.path.exists(STATE + "/layers/snapb"))
+        s, _, _ = restart(w, s)
+        assert wait_for(lambda: os.listdir(STATE + "/layers") == ["snapa"]), os.listdir(STATE + "/layers")
+    assert w.stop() == 0 and stale_boxes() == []
+
+
 def test_next_layer():
     w = warden()
     s = w.server()
@@ -632,11 +730,13 @@ def test_zygote_without_numbers():
 
 
 def with_own_etc():
-    """A program that is glovebox with a copy of /etc in the place of the host's."""
-    subprocess.run(["cp", "-a", "/etc", TMP + "/etc"], check=True)
+    """A program that is glovebox with a copy of /etc in the place of the host's, and a place for roots made from it."""
+    roots = "/var/lib/glovebox/roots"
+    subprocess.run(["cp", "-aT", "/etc", TMP + "/etc"], check=True)
+    subprocess.run(["mkdir", "-p", TMP + "/roots", roots], check=True)
     with open(TMP + "/glovebox", "w") as f:
         f.write("#!/bin/sh\nexec unshare --mount "
-                f"sh -c 'mount --bind {TMP}/etc /etc && exec \"$@\"' sh {GLOVEBOX} \"$@\"\n")
+                f"sh -c 'mount --bind {TMP}/etc /etc && mount --bind {TMP}/roots {roots} && exec \"$@\"' sh {GLOVEBOX} \"$@\"\n")
     os.chmod(TMP + "/glovebox", 0o755)
     return TMP + "/glovebox"
 
@@ -660,6 +760,29 @@ def test_zygote_of_another_root():
     assert cell(box.fd, "print(x + 1)") == "2\n"
     assert s.target(KILL, "one").err == 0
     assert wait_for(lambda: not alive(before)), "the old one did not go with its last context"
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_many_roots():
+    """However many states of the host's /etc boxes stand on, there is one for the next box."""
+    w = Warden(with_own_etc(), STUB, STATE, "--pool-size", "0", "--no-zygote", stderr=LOG)
+    s = w.server()
+    s.hello()
+    said = lambda: open(LOG).read().count("too many states")
+    number = itertools.count()
+
+    def create_on_another():
+        i = next(number)
+        open(f"{TMP}/etc/new{i}", "w").close()
+        box = s.create(f"box{i}")
+        assert box.err == 0 and sh(box.fd, "echo fine") == (0, "fine\n"), (i, box.msg)
+
+    for _ in range(20):
+        create_on_another()
+    assert said() == 1
+    # When nobody stands on one of them any more, there is room for one again.
+    assert s.target(KILL, "box3").err == 0
+    assert wait_for(lambda: create_on_another() or said() == 2)
     assert w.stop() == 0 and stale_boxes() == []
 
 
@@ -708,6 +831,16 @@ def test_server_dies():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+def test_hang_up_at_once():
+    """SIGHUP before the first server has said a word: there is another one, and the service comes up."""
+    w = warden()
+    first = w.server()
+    w.process.send_signal(signal.SIGHUP)
+    s = w.server()
+    assert s.pid != first.pid and s.hello() == ({}, {}) and s.create("a").err == 0
+    assert w.stop() == 0
+
+
 def test_server_dies_waiting():
     """A server that dies while it waits: what it asked for does not linger."""
     w = warden()
@@ -735,12 +868,13 @@ def test_warden_dies():
     control = s.create("big").fd
     assert sh(control, "head -c 500M /dev/zero > /home/user/f")[0] == 0
     s.send(SNAPSHOT, struct.pack("<32s32s", b"big", b"snapk"))
-    stopped_helper(w, "snapk")  # half done it stays
+    helper = stopped_helper(w, "snapk")  # half done it stays
     # Even a server that wants to live on and holds every control socket.
     assert s.order("outlive") == "0\n"
     pids = agents(w.process.pid)
     assert len(pids) >= 11
     w.kill()
+    pids.append(helper)
     assert wait_for(lambda: not any(map(alive, pids))), [what_is(p) for p in pids if alive(p)]
     os.kill(s.pid, signal.SIGKILL)
     w = warden()
