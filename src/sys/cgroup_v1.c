@@ -13,11 +13,12 @@
  */
 #include "sys/cgroup_priv.h"
 
+#include "sys/cpus.h"
+
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
 #define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO) /* no v1 hierarchy has these */
@@ -62,7 +63,7 @@ static int base_prepare(int dir)
 		r = cgroup_write_optional(dir, "pids.max", text);
 	/* All boxes together are weighed against each single process of the host, and against what sets up
 	 * and takes down other boxes: let them count for two on each CPU. */
-	(void)snprintf(text, sizeof(text), "%d", 2 * CPU_SHARES * get_nprocs());
+	(void)snprintf(text, sizeof(text), "%u", 2 * CPU_SHARES * cpus_online());
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "cpu.shares", text);
 	return r == -EACCES ? 0 : r; /* whoever gave it to us kept its limits for himself */

@@ -51,6 +51,17 @@ like "$STATUS $ERR" '^3 glovebox: error after .*user ids' 'plain: -v'
 front run --in nowhere -- true
 is "$STATUS $ERR" '2 glovebox: cannot read --in nowhere: No such file or directory' 'plain: what cannot be opened'
 
+# Whoever makes the first box on a machine sets the weight of all that follow.
+front_cpu=/sys/fs/cgroup/cpu/cli-test-$$
+if [ "$(id -u)" -eq 0 ] && [ -d /sys/fs/cgroup/cpu ] && mkdir "$front_cpu"; then
+	capture unshare --mount bash -c 'mount --bind "$1" /sys/fs/cgroup/cpu && taskset -c 0 front/bin/glovebox run -- true' - "$front_cpu"
+	is "$STATUS $(cat "$front_cpu/glovebox/cpu.shares")" "0 $((2048 * $(getconf _NPROCESSORS_ONLN)))" \
+		'all boxes weigh as much as the machine has CPUs, not as the first one could use'
+	rmdir "$front_cpu/glovebox" "$front_cpu"
+else
+	skip 'the weight of all boxes' 'needs root and cgroup v1'
+fi
+
 # --- what is not -------------------------------------------------------------------------------------------
 
 front version

@@ -3,6 +3,7 @@
 #include "sys/cgroup_priv.h"
 
 #include "base/parse.h"
+#include "sys/cpus.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -270,6 +271,20 @@ static void test_own_path(void **state)
 	assert_int_equal(cgroup_own_path("garbage\n:\n1:x", "x", path, sizeof(path)), -ENOENT);
 	assert_int_equal(cgroup_own_path(text, "", path, 13), -ENAMETOOLONG);
 	assert_string_equal(path, "/user.slice/x");
+}
+
+static void test_cpu_list(void **state)
+{
+	static const char *const bad[] = { "",      "\n",           "x",  "0-", "-3", "3-1",
+					   "0-3,x", "0-4294967296", "0 1" };
+
+	(void)state;
+	assert_int_equal(cpus_in_list("0\n"), 1);
+	assert_int_equal(cpus_in_list("0-63\n"), 64);
+	assert_int_equal(cpus_in_list("0-3,5,8-9\n"), 7);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(cpus_in_list(bad[i]), 0);
+	assert_in_range(cpus_online(), 1, 65536);
 }
 
 static void test_split_cpu(void **state)
@@ -1262,6 +1277,7 @@ static const struct {
 	{ cmocka_unit_test(test_words), 0, ANY },
 	{ cmocka_unit_test(test_own_path), 0, ANY },
 	{ cmocka_unit_test(test_whole_lines), 0, ANY },
+	{ cmocka_unit_test(test_cpu_list), 0, ANY },
 	{ cmocka_unit_test(test_split_cpu), 0, ANY },
 	{ cmocka_unit_test(test_none), 0, ANY },
 	{ cmocka_unit_test(test_bad_names), 0, ANY },
