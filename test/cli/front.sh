@@ -68,15 +68,19 @@ front version
 if [ "$STATUS" -eq 0 ]; then
 	skip 'without the whole program' 'one is installed here'
 else
+	echo for nobody >--
 	for front_value in version help --help doctor languages 'run --help' run 'run --json -- true' 'run --out new -- true' \
 		'run --allow host.example -- true' 'run --net none -- true' 'run --learn-to new -- true' 'run --service -- true' \
-		'run -t nothing -- true' 'run --what -- true' 'run --memory -- true' 'run --memory x -- true' 'run text text'; do
+		'run -t nothing -- true' 'run --what -- true' 'run --memory -- true' 'run --memory x -- true' 'run text text' \
+		'run --stdin -- true' 'run --in -- true' 'run text --stdin -- true'; do
 		read -r -a front_words <<<"$front_value"
 		front "${front_words[@]}"
 		like "$STATUS ${ERR:-} $OUT" '^125 glovebox: cannot start /[^ ]*/libexec/glovebox/glovebox, .*: No such file or directory $' \
 			"not plain: $front_value"
 	done
 	is "$(find . -name 'new*')" '' '... and nothing was made'
+
+	rm ./--
 
 	# One that somebody else could have put there.
 	mkdir -p front/whole
