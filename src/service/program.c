@@ -12,21 +12,33 @@ static int try_path(const char *dir, const char *name, char *ret, size_t size)
 	return n < 0 || (size_t)n >= size || access(ret, X_OK) < 0 ? -ENOENT : 0;
 }
 
+/* A directory, and no link to one, that nobody can change who could not change ours. */
+static bool is_as_safe(const char *path, const struct stat *own)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != own->st_uid)
+		return false;
+	if ((st.st_mode & S_IWGRP) && (!(own->st_mode & S_IWGRP) || st.st_gid != own->st_gid))
+		return false;
+	return !(st.st_mode & S_IWOTH);
+}
+
 /*
  * In a build tree our neighbours' directories are whoever's ours is. A program that was copied somewhere has neighbours
- * that anybody may have made.
+ * that anybody may have made, or could put others in the place of. What passes here stays what it is: its path may be
+ * used again.
  */
-static bool is_neighbour(const char *own, const char *other)
+static bool is_neighbour(const char *own, const char *above, const char *other)
 {
-	struct stat a, b;
+	struct stat st;
 
-	return stat(own, &a) == 0 && stat(other, &b) == 0 && a.st_uid == b.st_uid &&
-	       !(b.st_mode & S_IWOTH);
+	return stat(own, &st) == 0 && is_as_safe(above, &st) && is_as_safe(other, &st);
 }
 
 int program_find(const char *dir, const char *name, char *ret, size_t size)
 {
-	char self[PATH_MAX], there[PATH_MAX + 64];
+	char self[PATH_MAX], above[PATH_MAX + 4], there[PATH_MAX + 64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n > 0) {
@@ -34,8 +46,9 @@ int program_find(const char *dir, const char *name, char *ret, size_t size)
 
 		self[n] = '\0';
 		own = dirname(self);
-		(void)snprintf(there, sizeof(there), "%s/../%s", own, dir);
-		if (is_neighbour(own, there) && try_path(there, name, ret, size) == 0)
+		(void)snprintf(above, sizeof(above), "%s/..", own);
+		(void)snprintf(there, sizeof(there), "%s/%s", above, dir);
+		if (is_neighbour(own, above, there) && try_path(there, name, ret, size) == 0)
 			return 0;
 	}
 	return try_path(GLOVEBOX_LIBEXECDIR, name, ret, size);

@@ -95,7 +95,30 @@ else
 		front version
 		is "$STATUS $OUT" '125 ' '... nor one of another user'
 		chown 0 front/whole
+		mv front/whole front/elsewhere
+		ln -s elsewhere front/whole
+		chown -h 65534 front/whole
+		front version
+		is "$STATUS $OUT" '125 ' '... nor one that a link of his leads to'
+		rm front/whole
+		mv front/elsewhere front/whole
+		chown 65534 front
+		front version
+		is "$STATUS $OUT" '125 ' '... nor one that he could put another in the place of'
+		chown 0 front
 	fi
+	chmod 755 front/whole
+	chmod 777 front
+	front version
+	is "$STATUS $OUT" '125 ' '... nor one in whose place anybody could'
+	chmod 755 front
+	chmod 775 front/whole
+	front version
+	is "$STATUS $OUT" '125 ' '... nor one that a group could change which cannot change us'
+	chmod 775 front front/bin
+	front version
+	is "$STATUS $OUT" '0 planted' '... but one that the same could as can change us'
+	chmod 755 front front/bin front/whole
 fi
 
 # --- what it hands over ------------------------------------------------------------------------------------
