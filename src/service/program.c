@@ -2,7 +2,6 @@
 #include "service/program.h"
 
 #include <libgen.h>
-#include <limits.h>
 #include <sys/stat.h>
 
 static int try_path(const char *dir, const char *name, char *ret, size_t size)
@@ -36,20 +35,45 @@ static bool is_neighbour(const char *own, const char *above, const char *other)
 	return stat(own, &st) == 0 && is_as_safe(above, &st) && is_as_safe(other, &st);
 }
 
-int program_find(const char *dir, const char *name, char *ret, size_t size)
+/* The path of one beside us, if that can be trusted. */
+static int find_neighbour(const char *dir, const char *name, char *ret, size_t size)
 {
 	char self[PATH_MAX], above[PATH_MAX + 4], there[PATH_MAX + 64];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	const char *own;
 
-	if (n > 0) {
-		const char *own;
+	if (program_self(self) < 0)
+		return -ENOENT;
+	own = dirname(self);
+	(void)snprintf(above, sizeof(above), "%s/..", own);
+	(void)snprintf(there, sizeof(there), "%s/%s", above, dir);
+	return is_neighbour(own, above, there) ? try_path(there, name, ret, size) : -ENOENT;
+}
 
-		self[n] = '\0';
-		own = dirname(self);
-		(void)snprintf(above, sizeof(above), "%s/..", own);
-		(void)snprintf(there, sizeof(there), "%s/%s", above, dir);
-		if (is_neighbour(own, above, there) && try_path(there, name, ret, size) == 0)
-			return 0;
-	}
+int program_find(const char *dir, const char *name, char *ret, size_t size)
+{
+	if (find_neighbour(dir, name, ret, size) == 0)
+		return 0;
 	return try_path(GLOVEBOX_LIBEXECDIR, name, ret, size);
+}
+
+int program_self(char ret[static PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+
+	if (n <= 0)
+		return -ENOENT;
+	ret[n] = '\0';
+	return 0;
+}
+
+int program_front(char ret[static PATH_MAX])
+{
+	char self[PATH_MAX], path[PATH_MAX];
+
+	if (find_neighbour("cli", "glovebox", path, sizeof(path)) < 0 &&
+	    try_path(GLOVEBOX_BINDIR, "glovebox", path, sizeof(path)) < 0)
+		return -ENOENT;
+	if (program_self(self) < 0 || !realpath(path, ret) || strcmp(self, ret) == 0)
+		return -ENOENT;
+	return 0;
 }
