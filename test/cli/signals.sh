@@ -20,6 +20,7 @@ signals_n=0
 for signals_name in INT TERM HUP; do
 	signals_n=$((signals_n + 1))
 	signals_mark="sleep 3$$.$signals_n"
+	rm -f up # the last one's
 	# A background job of a script ignores SIGINT; env gives it back its meaning.
 	# shellcheck disable=SC2086 # two words
 	env --default-signal=INT "$GLOVEBOX" run -- sh -c "echo up; trap '' INT TERM HUP; $signals_mark & $signals_mark; :" \
