@@ -3,6 +3,8 @@
 
 #include "agent/agent.h"
 
+#include <sys/wait.h>
+
 static struct helper {
 	pid_t pid; /* 0: free */
 	enum helper_kind kind;
@@ -47,6 +49,13 @@ void helper_reaped(pid_t pid)
 		helpers[i].pid = 0;
 		n_of_kind[helpers[i].kind]--;
 	}
+}
+
+void helper_await(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	helper_reaped(pid);
 }
 
 int helper_confine(int sock)

@@ -17,5 +17,8 @@ enum helper_kind { HELPER_FILES, HELPER_SUDO, HELPER_SPILL, _HELPER_MAX };
 _must_check_ pid_t helper_fork(enum helper_kind kind);
 void helper_reaped(pid_t pid);
 
+/* Waits for its end, and reaps it. Everybody else waits as well. */
+void helper_await(pid_t pid);
+
 /* In the child: keeps only sock, and joins the cgroups of commands, where there are any. */
 _must_check_ int helper_confine(int sock);

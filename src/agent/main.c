@@ -72,6 +72,10 @@ static void start_files(const struct wire_frame *f, int sock)
 		refuse(sock, pid);
 	else
 		fd_close(sock);
+	/* Files come before a run's command, for which nothing is started until they are there. It is counted together
+	 * with us, so whoever brought them has to be gone: he would have the place of one of its processes. */
+	if (pid > 0 && f->head.type == WIRE_PUT)
+		helper_await(pid);
 }
 
 static void start_command(const struct wire_exec *q, const int *fds, size_t n_fds)

@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/self.h"
+#include "service/program.h"
 
 #include <sched.h>
 
@@ -90,6 +91,19 @@ static void try_box(struct doctor *d)
 		    json_array_size(json_object_get(isolation, "namespaces")) >= 6;
 }
 
+/* Another file, which a security module may treat in another way. After try_box(), who made what it needs. */
+static void try_front(struct doctor *d)
+{
+	const char *const args[] = { d->front, "run", "--local",   "--timeout",
+				     "20s",    "--",  "/bin/true", NULL };
+
+	if (program_self(d->self) < 0)
+		d->self[0] = '\0';
+	if (program_front(d->front) < 0)
+		d->front[0] = '\0';
+	d->front_ok = d->front[0] && self_succeeds(args);
+}
+
 int cli_doctor(int argc, char **argv)
 {
 	struct doctor_result results[ARRAY_SIZE(checks)] = { 0 };
@@ -106,6 +120,7 @@ int cli_doctor(int argc, char **argv)
 		return cli_error(CLI_FAILURE, "out of memory");
 	d.userns = doctor_probe(CLONE_NEWUSER | CLONE_NEWNS, doctor_try_tmpfs);
 	try_box(&d);
+	try_front(&d);
 	(void)cgroup_host_open(&d.cgroups);
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
 		checks[i].check(&d, &results[i]);

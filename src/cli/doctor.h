@@ -11,6 +11,7 @@
 #include "sys/cgroup.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <sys/types.h>
 
 enum doctor_level {
@@ -35,6 +36,9 @@ struct doctor {
 	int userns;  /* 0, or the error of making a user namespace */
 	json_t *box; /* what `glovebox run --json -- /bin/true` said, or NULL */
 	bool box_ok;
+	char self[PATH_MAX];  /* we, who made that box; */
+	char front[PATH_MAX]; /* and who makes those of plain runs, "": we too */
+	bool front_ok;
 	struct cgroup_host cgroups;
 };
 

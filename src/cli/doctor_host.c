@@ -104,8 +104,22 @@ void doctor_check_languages(const struct doctor *d, struct doctor_result *r)
 	language_list_free(list, n);
 }
 
+static void explain_front(const struct doctor *d, struct doctor_result *r)
+{
+	doctor_summary(r, DOCTOR_ERROR, "plain runs fail, those with --json work");
+	doctor_detail(r, "Plain runs are made by %.100s, all others by %.100s.", d->front, d->self);
+	doctor_cost(r, "glovebox run without --json, --out or a network");
+	doctor_remedy(
+		r, "let both do the same, for example in /etc/apparmor.d; glovebox run --local -- "
+		   "/bin/true says what fails");
+}
+
 void doctor_check_box(const struct doctor *d, struct doctor_result *r)
 {
+	if (d->box_ok && d->front[0] && !d->front_ok) {
+		explain_front(d, r);
+		return;
+	}
 	if (d->box_ok) {
 		doctor_summary(r, DOCTOR_OK,
 			       "made, ran /bin/true and removed; it was ready in %.1f ms",
@@ -119,6 +133,9 @@ void doctor_check_box(const struct doctor *d, struct doctor_result *r)
 	else
 		doctor_summary(r, DOCTOR_ERROR, "/bin/true ended with status %.60s",
 			       self_text(d->box, "status"));
-	doctor_cost(r, "no code can be run");
+	if (d->front_ok)
+		doctor_detail(r, "Plain runs work: they are made by %.100s, not by %.100s.",
+			      d->front, d->self);
+	doctor_cost(r, d->front_ok ? "all but plain runs" : "no code can be run");
 	doctor_remedy(r, "see the errors above");
 }

@@ -19,7 +19,7 @@ static bool sysctl_is(const char *name, uint64_t value)
 }
 
 /* Why user namespaces do not work, and the command against it. */
-static void explain_userns(struct doctor_result *r, int e)
+static void explain_userns(const struct doctor *d, struct doctor_result *r, int e)
 {
 	if (sysctl_is("user.max_user_namespaces", 0)) {
 		doctor_detail(r, "user.max_user_namespaces is 0.");
@@ -42,8 +42,9 @@ static void explain_userns(struct doctor_result *r, int e)
 			      profile);
 		doctor_remedy(r,
 			      "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; or, "
-			      "narrower, a profile with 'userns,' for this program in "
-			      "/etc/apparmor.d");
+			      "narrower, a profile with 'userns,' for %.80s%s%.80s in "
+			      "/etc/apparmor.d",
+			      d->front, d->front[0] ? " and " : "", d->self);
 	} else if (e == -ENOSPC || e == -EUSERS) {
 		doctor_detail(
 			r, "The limit of namespaces is reached, here or in a namespace around us.");
@@ -63,7 +64,7 @@ void doctor_check_userns(const struct doctor *d, struct doctor_result *r)
 	if (e < 0) {
 		doctor_summary(r, doctor_needed(d), "cannot be made, or have no power: %s",
 			       strerror(-e));
-		explain_userns(r, e);
+		explain_userns(d, r, e);
 		doctor_cost(r, "boxes cannot be made: a box's root would be the host's");
 		return;
 	}
@@ -75,7 +76,7 @@ void doctor_check_userns(const struct doctor *d, struct doctor_result *r)
 	}
 	doctor_summary(r, DOCTOR_NOTE, "root can make them, ordinary users cannot: %s",
 		       strerror(-e));
-	explain_userns(r, e);
+	explain_userns(d, r, e);
 	doctor_cost(r, "without sudo there are no boxes");
 }
 

@@ -121,10 +121,11 @@ static int read_args(int argc, char **argv, struct run_args *a, struct run_reque
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--") == 0) {
 			a->command = argv + i + 1;
+			argv[i] = NULL; /* musl's getopt looks for this, not at argc */
 			argc = i;
 		}
 	}
-	optind = 0; /* begins anew, in every C library */
+	optind = 0; /* begins anew, in every C library; POSIXLY_CORRECT is heeded by glibc alone */
 	opterr = 0;
 	for (;;) {
 		int id = getopt_long(argc, argv, ":l:c:t:vh", options, NULL), r;

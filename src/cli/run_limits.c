@@ -3,6 +3,7 @@
 #include "cli/run_args_priv.h"
 
 #include "base/parse.h"
+#include "sys/cpus.h"
 
 #include <fcntl.h>
 #include <sys/sysinfo.h>
@@ -52,12 +53,11 @@ static int read_count(const char *name, const char *text, uint64_t max, uint64_t
 static int read_cpus(const char *text, uint32_t *ret, struct fail *fail)
 {
 	char want[80];
-	int cpus = get_nprocs();
+	unsigned cpus = cpus_online();
 
-	if (parse_cpus_milli(text, ret) == 0 && *ret >= RUN_CPU_MILLI_MIN &&
-	    *ret <= (uint32_t)cpus * 1000)
+	if (parse_cpus_milli(text, ret) == 0 && *ret >= RUN_CPU_MILLI_MIN && *ret <= cpus * 1000)
 		return 0;
-	(void)snprintf(want, sizeof(want), "must be between 0.01 and %d, the CPUs of this machine",
+	(void)snprintf(want, sizeof(want), "must be between 0.01 and %u, the CPUs of this machine",
 		       cpus);
 	return bad_limit(fail, "cpus", text, want);
 }

@@ -10,17 +10,18 @@
 #define ARGS_MAX 128
 #define RESULT_MAX ((size_t)16 << 20)
 
-/* Standard error is nobody's: what went wrong is in the object. */
-static _noreturn_ void child(char *const *argv, int out_fd, pid_t parent)
+/* Standard error is nobody's: what went wrong is in the object, or in the status. out_fd < 0: so is standard output. */
+static _noreturn_ void child(const char *program, const char *const *argv, int out_fd, pid_t parent)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	/* A box must not outlive whoever asked for it; SIGTERM lets it be taken down in order. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(125);
-	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd, 1) < 0 || dup2(null_fd, 2) < 0)
+	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd < 0 ? null_fd : out_fd, 1) < 0 ||
+	    dup2(null_fd, 2) < 0)
 		_exit(125);
-	(void)execv("/proc/self/exe", argv);
+	(void)execv(program, (char *const *)(uintptr_t)argv);
 	_exit(125);
 }
 
@@ -40,7 +41,7 @@ int self_start(const char *const *args, struct self_job *ret)
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		child((char *const *)(uintptr_t)argv, ends[1], parent);
+		child("/proc/self/exe", argv, ends[1], parent);
 	fd_close(ends[1]);
 	if (pid < 0) {
 		fd_close(ends[0]);
@@ -76,6 +77,18 @@ int self_run(const char *const *args, json_t **ret)
 	int r = self_start(args, &job);
 
 	return r < 0 ? r : self_finish(&job, ret);
+}
+
+bool self_succeeds(const char *const *argv)
+{
+	pid_t parent = getpid(), pid = fork();
+	int status = -1;
+
+	if (pid == 0)
+		child(argv[0], argv, -EBADF, parent);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status == 0;
 }
 
 const char *self_text(const json_t *object, const char *key)

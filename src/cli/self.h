@@ -29,5 +29,8 @@ _must_check_ int self_finish(struct self_job *job, json_t **ret);
 /* Both, one after the other. */
 _must_check_ int self_run(const char *const *args, json_t **ret);
 
+/* Runs another program of ours (argv[0]), with nothing to read and nowhere to write: does it end well? */
+bool self_succeeds(const char *const *argv);
+
 /* A string of an object, "" when it is not there. */
 const char *self_text(const json_t *object, const char *key);

@@ -327,6 +327,9 @@ void cgroup_box_close(struct cgroup_box *b)
 	for (size_t i = 0; i < ARRAY_SIZE(b->fd); i++)
 		b->fd[i] = fd_close(b->fd[i]);
 	b->kill_fd = fd_close(b->kill_fd);
+	/* Its name may be another's from now on. */
+	memset(b->had, 0, sizeof(b->had));
+	b->n_exec = 0;
 }
 
 /* From the last one down, so that what is left is still counted. */

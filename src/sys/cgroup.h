@@ -158,7 +158,8 @@ _must_check_ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_ex
 _must_check_ int cgroup_exec_glance(const struct cgroup_box *b, const struct cgroup_exec *e,
 				    uint64_t *ret_memory, uint32_t *ret_tasks);
 
-/* Kills the process that has most in memory. -ESRCH: none has any. Its pidfd, unless NULL, tells when it is gone. */
+/* Kills the process that has most in memory. -ESRCH: none has any, or it was gone before we came. Its pidfd,
+ * unless NULL, tells when it is gone. */
 _must_check_ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e,
 					  int *ret_pidfd);
 

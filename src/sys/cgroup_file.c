@@ -101,6 +101,18 @@ int cgroup_read_lines(int at, const char *file, char *buf, size_t size)
 	return 0;
 }
 
+uint64_t cgroup_limit(int at, const char *file)
+{
+	uint64_t limit;
+	char text[32];
+
+	if (cgroup_read(at, file, text, sizeof(text)) < 0)
+		return UINT64_MAX;
+	text[strcspn(text, "\n")] = '\0';
+	/* v2 begins with "max", v1 with nearly all of a signed number. */
+	return parse_u64(text, &limit) < 0 || limit > INT64_MAX / 2 ? UINT64_MAX : limit;
+}
+
 bool cgroup_may_write(int at, const char *file)
 {
 	return faccessat(at, file, W_OK, AT_EACCESS) == 0;
@@ -112,6 +124,14 @@ struct cgroup_name cgroup_exec_name(const char *prefix, unsigned n)
 
 	(void)snprintf(name.text, sizeof(name.text), "%s%sexec-%u", prefix ? prefix : "",
 		       prefix ? "." : "", n);
+	return name;
+}
+
+struct cgroup_name cgroup_exec_path(const char *box, unsigned n)
+{
+	struct cgroup_name name;
+
+	(void)snprintf(name.text, sizeof(name.text), "%s/exec-%u", box, n);
 	return name;
 }
 

@@ -57,8 +57,8 @@ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exe
 		return -ESRCH;
 	/* PL-09: held by descriptor, and still a member, it is not a stranger with the same number. */
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
-	if (pidfd < 0)
-		return -errno;
+	if (pidfd < 0) /* the kernel has several words for a process that is gone */
+		return cgroup_is_passing(-errno) ? -errno : -ESRCH;
 	r = members_read(b, e, again, sizeof(again));
 	if (r < 0 || !cgroup_has_word(again, largest))
 		return r < 0 ? r : -ESRCH;

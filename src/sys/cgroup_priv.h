@@ -47,6 +47,8 @@ _must_check_ int cgroup_read_fd(int fd, char *buf, size_t size);
 /* To the end of the file, of which one read gives a page at most; of one that does not fit, whole lines only. */
 _must_check_ int cgroup_read_lines(int at, const char *file, char *buf, size_t size);
 bool cgroup_may_write(int at, const char *file);
+/* A limit that the kernel does not begin with; UINT64_MAX: there is none, or no such file. */
+uint64_t cgroup_limit(int at, const char *file);
 
 /* What a command has used so far, in cgroup_usage.c. */
 _must_check_ int cgroup_v1_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e,
@@ -60,11 +62,16 @@ void cgroup_split_cpu(uint64_t all, uint64_t *user, uint64_t *system_time);
 void cgroup_box_close_joins(struct cgroup_box *b);
 void cgroup_exec_close_files(struct cgroup_exec *e);
 
-/* "exec-<n>", optionally behind "<prefix>."; big enough for every name and number. */
+/* "exec-<n>", optionally behind "<prefix>." (a leaf beside boxes) or "<box>/" (one in a box, by a path that needs no
+ * descriptor of the box); big enough for every name and number. */
 struct cgroup_name {
 	char text[48];
 };
 struct cgroup_name cgroup_exec_name(const char *prefix, unsigned n);
+struct cgroup_name cgroup_exec_path(const char *box, unsigned n);
+
+/* Whether the box has a directory of its own in that hierarchy, be it open or settled. */
+bool cgroup_box_has_dir(const struct cgroup_box *b, size_t i);
 
 /* Pure readers of kernel text. The keyed one returns false when the key is not there. */
 bool cgroup_keyed_u64(const char *text, const char *key, uint64_t *ret);

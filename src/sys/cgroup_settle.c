@@ -26,6 +26,11 @@ void cgroup_exec_settle(struct cgroup_exec *e)
 	}
 }
 
+bool cgroup_box_has_dir(const struct cgroup_box *b, size_t i)
+{
+	return b->fd[i] >= 0 || b->had[i];
+}
+
 static int open_again(int *fd, int at, const char *name, int flags)
 {
 	if (*fd < 0)

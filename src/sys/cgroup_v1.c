@@ -13,11 +13,12 @@
  */
 #include "sys/cgroup_priv.h"
 
+#include "sys/cpus.h"
+
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
 #define UNIFIED (CGROUP_KILL | CGROUP_FREEZE | CGROUP_CLONE_INTO) /* no v1 hierarchy has these */
@@ -29,17 +30,19 @@ static const struct v1_mount {
 	const char *dir;
 	const char *controller; /* as /proc/self/cgroup calls it */
 	const char *probe;      /* a file that shows that the controller is really there */
+	const char *last;       /* what base_prepare() writes there last; NULL: nothing */
 	unsigned bits;
 } mounts[CGROUP_HIER_MAX] = {
-	{ CGROUP_MOUNT "/memory", "memory", "memory.limit_in_bytes", CGROUP_MEMORY },
-	{ CGROUP_MOUNT "/pids", "pids", "pids.max", CGROUP_PIDS },
-	{ CGROUP_MOUNT "/cpu", "cpu", "cpu.cfs_quota_us", CGROUP_CPU },
-	{ CGROUP_MOUNT "/unified", "", "cgroup.subtree_control", 0 },
-	{ CGROUP_MOUNT "/cpuacct", "cpuacct", "cpuacct.usage_user", CGROUP_CPUACCT },
+	{ CGROUP_MOUNT "/memory", "memory", "memory.limit_in_bytes", "memory.limit_in_bytes",
+	  CGROUP_MEMORY },
+	{ CGROUP_MOUNT "/pids", "pids", "pids.max", "pids.max", CGROUP_PIDS },
+	{ CGROUP_MOUNT "/cpu", "cpu", "cpu.cfs_quota_us", "cpu.shares", CGROUP_CPU },
+	{ CGROUP_MOUNT "/unified", "", "cgroup.subtree_control", NULL, 0 },
+	{ CGROUP_MOUNT "/cpuacct", "cpuacct", "cpuacct.usage_user", NULL, CGROUP_CPUACCT },
 };
 
 /*
- * What holds for all boxes together, written once, when the directory is made. No swapping (RX-21; each
+ * What holds for all boxes together, written once, by whoever comes first. No swapping (RX-21; each
  * new cgroup inherits it). A share of the machine stays free (RX-23, RX-26). A limit on TCP buffers
  * makes the kernel count them from now on; switching that on for every box would cost each of them.
  */
@@ -52,27 +55,35 @@ static int base_prepare(int dir)
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)all.memory_bytes);
 	r = cgroup_write_optional(dir, "memory.swappiness", "0");
 	if (r >= 0)
-		r = cgroup_write_optional(dir, "memory.limit_in_bytes", text);
-	if (r >= 0)
 		r = cgroup_write_optional(dir, "memory.kmem.tcp.limit_in_bytes", text);
+	if (r >= 0)
+		r = cgroup_write_optional(dir, "memory.limit_in_bytes", text);
 	(void)snprintf(text, sizeof(text), "%u", all.pids);
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "pids.max", text);
 	/* All boxes together are weighed against each single process of the host, and against what sets up
 	 * and takes down other boxes: let them count for two on each CPU. */
-	(void)snprintf(text, sizeof(text), "%d", 2 * CPU_SHARES * get_nprocs());
+	(void)snprintf(text, sizeof(text), "%u", 2 * CPU_SHARES * cpus_online());
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "cpu.shares", text);
-	return r;
+	return r == -EACCES ? 0 : r; /* whoever gave it to us kept its limits for himself */
+}
+
+/* Not when whoever made the directory got no further. */
+static bool is_prepared(int dir, const char *last)
+{
+	uint64_t limit = last ? cgroup_limit(dir, last) : 0;
+
+	return limit != UINT64_MAX && limit != CPU_SHARES;
 }
 
 /* Opens <dir>/glovebox for use by us, making it when the parent is a cgroup and lets us. */
-static int base_open(const char *dir, const char *probe)
+static int base_open(const char *dir, const struct v1_mount *m)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	char path[512];
 	struct statfs fs;
-	int r;
+	int r = 0;
 
 	if (snprintf(path, sizeof(path), "%s/" CGROUP_DIR, dir) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
@@ -85,15 +96,18 @@ static int base_open(const char *dir, const char *probe)
 		if (mkdir(path, 0755) < 0 && errno != EEXIST)
 			return -errno;
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = fd < 0 ? -errno : base_prepare(fd);
-		if (r < 0)
-			return r;
 	}
 	if (fd < 0)
 		return -errno;
-	if (faccessat(fd, probe, F_OK, 0) < 0)
+	if (faccessat(fd, m->probe, F_OK, 0) < 0)
 		return -errno;
-	return cgroup_may_write(fd, ".") ? take_fd(&fd) : -EACCES;
+	if (!cgroup_may_write(fd, "."))
+		return -EACCES;
+	if (!is_prepared(fd, m->last))
+		r = base_prepare(fd);
+	if (r < 0)
+		(void)rmdir(path); /* fails, rightly, when somebody uses it */
+	return r < 0 ? r : take_fd(&fd);
 }
 
 /* Where the root of the hierarchy is not ours (a user, a container): below our own cgroup. */
@@ -102,7 +116,7 @@ static int base_find(const struct v1_mount *m)
 	char own[256], path[320];
 	int fd, r;
 
-	fd = base_open(m->dir, m->probe);
+	fd = base_open(m->dir, m);
 	if (fd >= 0 || fd == -ENOENT || fd == -ENODEV)
 		return fd;
 	r = cgroup_read_own_path(m->controller, own, sizeof(own));
@@ -110,7 +124,7 @@ static int base_find(const struct v1_mount *m)
 		return r;
 	if (snprintf(path, sizeof(path), "%s%s", m->dir, own) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = base_open(path, m->probe);
+	fd = base_open(path, m);
 	/* v2's rule: to move or clone from our cgroup into a box, both must be ours to write to. */
 	if (fd >= 0 && m->bits == 0 && !cgroup_may_write(fd, "../cgroup.procs"))
 		return fd_close(fd);
@@ -212,10 +226,7 @@ static bool box_needs_dir(unsigned controllers, const struct cgroup_limits *cap)
 static int box_rmdir(const struct cgroup_box *b)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
-		if (b->fd[i] < 0)
-			continue;
-
-		int r = cgroup_rmdir(b->host->hier[i].fd, b->name);
+		int r = cgroup_box_has_dir(b, i) ? cgroup_rmdir(b->host->hier[i].fd, b->name) : 0;
 
 		if (r < 0)
 			return r;
@@ -318,18 +329,13 @@ static int exec_share(const struct cgroup_box *b, size_t i, struct cgroup_exec *
 
 static int exec_rmdir(const struct cgroup_box *b, unsigned n)
 {
-	struct cgroup_name nested = cgroup_exec_name(NULL, n);
+	struct cgroup_name nested = cgroup_exec_path(b->name, n);
 	struct cgroup_name flat = cgroup_exec_name(b->name, n);
 
 	for (size_t i = 0; i < b->host->n_hier; i++) {
-		int r;
+		const char *leaf = cgroup_box_has_dir(b, i) ? nested.text : flat.text;
+		int r = exec_has_leaf(b, i) ? cgroup_rmdir(b->host->hier[i].fd, leaf) : 0;
 
-		if (!exec_has_leaf(b, i))
-			continue;
-		if (b->fd[i] >= 0)
-			r = cgroup_rmdir(b->fd[i], nested.text);
-		else
-			r = cgroup_rmdir(b->host->hier[i].fd, flat.text);
 		if (r < 0)
 			return r;
 	}

@@ -95,7 +95,7 @@ static int step_aside(int node, unsigned bits)
 }
 
 /*
- * What holds for all boxes together, written once, when the directory is made: a share of the machine
+ * What holds for all boxes together, written once, by whoever comes first: a share of the machine
  * stays free (RX-23, RX-26), and nobody swaps (RX-21). A controller that is not here has no files.
  */
 static int base_prepare(int dir)
@@ -105,13 +105,20 @@ static int base_prepare(int dir)
 	int r;
 
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)all.memory_bytes);
-	r = cgroup_write_optional(dir, "memory.max", text);
+	r = cgroup_write_optional(dir, "memory.swap.max", "0");
 	if (r >= 0)
-		r = cgroup_write_optional(dir, "memory.swap.max", "0");
+		r = cgroup_write_optional(dir, "memory.max", text);
 	(void)snprintf(text, sizeof(text), "%u", all.pids);
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "pids.max", text);
-	return r;
+	return r == -EACCES ? 0 : r; /* whoever gave it to us kept its limits for himself */
+}
+
+/* Not when whoever made the directory got no further, or had no controllers. */
+static bool is_prepared(int dir)
+{
+	return cgroup_limit(dir, "memory.max") != UINT64_MAX &&
+	       cgroup_limit(dir, "pids.max") != UINT64_MAX;
 }
 
 /* Opens node/glovebox, making it when it is not there. */
@@ -123,11 +130,12 @@ static int base_dir(int node, int *ret_fd)
 	if (r == -EEXIST) {
 		fd = openat(node, CGROUP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		r = fd < 0 ? -errno : 0;
-	} else if (r >= 0) {
+	}
+	if (r >= 0 && !is_prepared(fd)) {
 		r = base_prepare(fd);
 		if (r < 0)
 			(void)cgroup_rmdir(node,
-					   CGROUP_DIR); /* or the next one would find it uncapped */
+					   CGROUP_DIR); /* fails, rightly, when somebody uses it */
 	}
 	if (r >= 0)
 		*ret_fd = take_fd(&fd);
@@ -178,7 +186,7 @@ static int base_open(const char *path, unsigned need, bool ours)
 		return -EACCES;
 	fd = openat(node, CGROUP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0 && cgroup_may_write(fd, ".") &&
-	    controllers_read(fd, "cgroup.subtree_control") == ALL_CONTROLLERS)
+	    controllers_read(fd, "cgroup.subtree_control") == ALL_CONTROLLERS && is_prepared(fd))
 		return take_fd(&fd);
 	return base_make(node, need, ours);
 }
@@ -256,11 +264,13 @@ static int limits_write(int dir, const struct cgroup_limits *l)
 
 static int box_rmdir(const struct cgroup_box *b)
 {
+	char agent[sizeof(b->name) + sizeof("/" AGENT)];
 	int r;
 
-	if (b->fd[0] < 0)
+	if (!cgroup_box_has_dir(b, 0))
 		return 0;
-	r = cgroup_rmdir(b->fd[0], AGENT);
+	(void)snprintf(agent, sizeof(agent), "%s/" AGENT, b->name);
+	r = cgroup_rmdir(b->host->hier[0].fd, agent);
 	return r < 0 ? r : cgroup_rmdir(b->host->hier[0].fd, b->name);
 }
 
@@ -336,7 +346,7 @@ static int box_finish(struct cgroup_box *b)
 
 static int exec_rmdir(const struct cgroup_box *b, unsigned n)
 {
-	return cgroup_rmdir(b->fd[0], cgroup_exec_name(NULL, n).text);
+	return cgroup_rmdir(b->host->hier[0].fd, cgroup_exec_path(b->name, n).text);
 }
 
 static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *limits,

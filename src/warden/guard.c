@@ -2,9 +2,10 @@
 /*
  * Memory without files. The kernel caps both together, because it counts them together (docs/ARCHITECTURE.md,
  * "Memory and disk"); that programs alone stay within their limit is looked after here. Each box is looked at
- * about once a second, one that is near its limit or beyond more often. When it is beyond, the largest
- * process is killed, as the kernel would. A box that always has a next one is ended: the search costs us
- * as much as it has processes, and all boxes wait meanwhile.
+ * about once a second, one that is beyond its limit, or near it and growing, more often. When it is beyond, the
+ * largest process is killed, as the kernel would. A box that always has a next one, or none that is found, is
+ * ended: the search costs us as much as it has processes, and all boxes wait meanwhile. They also wait while we
+ * look, so we stop after a moment and go on later with the next one.
  *
  * On the same round a box's share of the CPUs is set by how much it runs at once (RX-18).
  */
@@ -15,16 +16,23 @@
 
 #include <poll.h>
 
-#define ROUND_US 1000000      /* for all boxes */
-#define PARTS 10              /* of a round, so that it is never much at once */
-#define HOT_US 20000          /* near the limit */
+#define ROUND_US 1000000      /* from one look at a box to the next */
+#define HOT_US 20000          /* the same for a hot one */
+#define PAUSE_US 100000       /* until it is seen whose turn it is, when none is hot */
+#define AT_ONCE_US 2000       /* then others have their turn */
 #define KILLS_MAX 8           /* in a row, without getting within the limit */
 #define VICTIM_MAX_US 1000000 /* until the next is killed: one may be deep in the kernel */
+
+static void forget_victim(struct ward *d)
+{
+	d->victim_us = 0;
+	fd_closep(&d->victim_fd);
+}
 
 static void is_within_limit(struct ward *d)
 {
 	d->kills_in_row = 0;
-	fd_closep(&d->victim_fd);
+	forget_victim(d);
 }
 
 /* Until the last one killed has given back its memory, the next would die for nothing. */
@@ -32,20 +40,23 @@ static bool victim_is_dying(struct ward *d)
 {
 	struct pollfd p = { .fd = d->victim_fd, .events = POLLIN };
 
-	if (d->victim_fd < 0)
+	if (!d->victim_us)
 		return false;
 	if (poll(&p, 1, 0) == 0 && clock_boot_us() - d->victim_us < VICTIM_MAX_US)
 		return true;
-	fd_closep(&d->victim_fd);
+	forget_victim(d);
 	return false;
 }
 
+/* One that was gone before we could kill it is a victim too: nobody stays above his limit by being quick. */
 static void kill_largest(struct ward *d)
 {
-	if (cgroup_exec_kill_largest(&d->box.cgroup, &d->leaf, &d->victim_fd) < 0)
+	int r = cgroup_exec_kill_largest(&d->box.cgroup, &d->leaf, &d->victim_fd);
+
+	if (r < 0 && r != -ESRCH)
 		return;
 	d->victim_us = clock_boot_us();
-	d->memory_kills++;
+	d->memory_kills += r == 0;
 	d->kills_in_row++;
 }
 
@@ -62,7 +73,7 @@ static bool hold_memory(struct ward *d, uint64_t charged)
 		return true;
 	memory = u.memory_now - MIN(u.memory_shmem, MIN(disk.used_bytes, u.memory_now));
 	/* A disk full of files is not near the limit, however much is charged. */
-	d->hot = memory > limit - limit / 4;
+	d->hot = memory > limit || (d->hot && memory > limit - limit / 4);
 	if (memory <= limit)
 		is_within_limit(d);
 	else if (!victim_is_dying(d)) {
@@ -89,7 +100,17 @@ static void weigh(struct ward *d, uint32_t tasks)
 		d->weight = milli;
 }
 
-static void look_at(struct warden *w, struct ward *d)
+/* Near its limit, and not just sitting there. */
+static bool is_hot(struct ward *d, uint64_t charged, uint64_t now_us)
+{
+	if (charged > d->charged)
+		d->grew_us = now_us;
+	d->charged = charged;
+	return charged > d->limits.memory_bytes - d->limits.memory_bytes / 4 &&
+	       now_us - d->grew_us < ROUND_US;
+}
+
+static void look_at(struct warden *w, struct ward *d, uint64_t now_us)
 {
 	uint64_t charged = 0;
 	uint32_t tasks = 0;
@@ -98,7 +119,7 @@ static void look_at(struct warden *w, struct ward *d)
 	if (cgroup_exec_glance(&d->box.cgroup, &d->leaf, &charged, &tasks) < 0)
 		return;
 	/* Of a thousand idle boxes not one gets beyond this. */
-	d->hot = charged > d->limits.memory_bytes - d->limits.memory_bytes / 4;
+	d->hot = is_hot(d, charged, now_us);
 	if (charged <= d->limits.memory_bytes)
 		is_within_limit(d);
 	if (charged <= d->limits.memory_bytes && weight_is_right(d, tasks))
@@ -113,31 +134,42 @@ static void look_at(struct warden *w, struct ward *d)
 		ward_end(w, d, WARDEN_ENDED_MEMORY, false);
 }
 
-static void on_timer(struct warden *w, struct timer *t)
+/* Whose turn it is. Is any of them hot, or left for the next time? */
+static bool look_around(struct warden *w)
 {
-	uint64_t now_us = clock_boot_us();
-	bool round = now_us >= w->guard_next_us, hot = false;
+	const uint64_t begun_us = clock_boot_us();
+	const size_t n = w->n_used_wards, first = w->guard_first;
+	bool soon = false;
 
-	if (round) {
-		w->guard_part = (w->guard_part + 1) % PARTS;
-		w->guard_next_us = now_us + ROUND_US / PARTS;
-	}
-	for (size_t i = 0; i < w->n_used_wards; i++) {
-		struct ward *d = &w->wards[i];
+	for (size_t i = 0; i < n; i++) {
+		struct ward *d = &w->wards[(first + i) % n];
 
 		if (d->state != WARD_RUNNING)
 			continue;
-		if (d->hot || (round && i % PARTS == w->guard_part))
-			look_at(w, d);
-		hot |= d->hot;
+		if (d->look_us <= begun_us) {
+			if (clock_boot_us() - begun_us >= AT_ONCE_US) {
+				w->guard_first = (first + i) % n;
+				return true;
+			}
+			look_at(w, d, begun_us);
+			d->look_us = begun_us + (d->hot ? HOT_US : ROUND_US);
+		}
+		soon |= d->hot;
 	}
+	return soon;
+}
+
+static void on_timer(struct warden *w, struct timer *t)
+{
+	bool soon = look_around(w);
+
 	if (w->n_boxes)
-		timer_set(w, t, hot ? now_us + HOT_US : w->guard_next_us);
+		timer_set(w, t, clock_boot_us() + (soon ? HOT_US : PAUSE_US));
 }
 
 void guard_start(struct warden *w)
 {
 	w->guard_timer.due = on_timer;
 	if (!w->guard_timer.place)
-		timer_set(w, &w->guard_timer, clock_boot_us() + ROUND_US / PARTS);
+		timer_set(w, &w->guard_timer, clock_boot_us() + PAUSE_US);
 }

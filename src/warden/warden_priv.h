@@ -121,12 +121,15 @@ struct ward {
 	uint64_t since_us; /* of the state, where it may last only so long */
 	uint64_t wait_us;  /* until it is looked at again */
 	bool to_pause;     /* its time is over: PAUSED when frozen */
-	bool hot;          /* near its memory limit */
+	bool hot;          /* beyond its memory limit, or near it and growing */
+	uint64_t look_us;  /* when it is looked at for that */
+	uint64_t charged;  /* what was seen then, */
+	uint64_t grew_us;  /* and when it was last more than before */
 	uint32_t weight;   /* as it was set, in thousandths */
 	uint64_t memory_kills;
 	unsigned kills_in_row;   /* since it was last within its memory limit */
 	int victim_fd;           /* the last of them, until it is gone; -EBADF: none */
-	uint64_t victim_us;      /* when it was killed */
+	uint64_t victim_us;      /* when it was killed, or missed; 0: nobody is waited for */
 	bool stay_paused;        /* when its files have been copied */
 	struct copy *copy;       /* freezing or frozen for that */
 	struct doors doors;      /* to egress; none: it has no network */
@@ -276,8 +279,7 @@ struct warden {
 	size_t n_dying;
 
 	struct timer guard_timer;
-	uint64_t guard_next_us;
-	size_t guard_part;
+	size_t guard_first; /* who is looked at first */
 
 	struct zygote_place zygote[ZYGOTES]; /* by kind, from 1 */
 	struct zygote *zygotes;              /* all there are, the replaced too */

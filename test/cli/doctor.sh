@@ -66,6 +66,21 @@ else
 	is "$STATUS" 1 'boxes do not run here, and doctor agrees'
 fi
 
+# Plain runs and all others are made by two programs, of which one alone may fail.
+doctor_whole=$(dirname -- "$(dirname -- "$GLOVEBOX")")/whole/glovebox
+if [ ! -x "$doctor_whole" ]; then
+	skip 'a front that fails' 'this build has none: glovebox is one program'
+elif [ "$(jq -r .status "$TAP_TMP/run.json")" = ok ]; then
+	install -D -m 755 -t two/whole "$doctor_whole"
+	install -D -m 755 /bin/false two/cli/glovebox
+	capture two/whole/glovebox doctor --json
+	is "$STATUS" 1 'a front that fails: an error'
+	like "$(doctor_check box)" '^error .*/two/cli/glovebox.*/two/whole/glovebox' '... that names both programs'
+	install -m 755 /bin/true two/cli/glovebox
+	capture two/whole/glovebox doctor --json
+	is "$STATUS" 0 '... and none when it works'
+fi
+
 capture "$GLOVEBOX" doctor
 unlike "$OUT" $'\033' 'in a pipe there are no colours'
 like "$OUT" '(^|'$'\n'')(ok|error) +A real box' '... and every check has a line'
@@ -112,6 +127,9 @@ if [ "$(id -u)" -eq 0 ]; then
 	doctor_elsewhere "$doctor_apparmor; run"
 	like "$(doctor_check userns)" "^error .*AppArmor .*apparmor_restrict_unprivileged_userns=0" \
 		"Ubuntu's restriction of user namespaces is recognised"
+	doctor_programs=$(readlink -f "$GLOVEBOX")
+	[ ! -x "$doctor_whole" ] || doctor_programs="$doctor_programs and $(readlink -f "$doctor_whole")"
+	like "$(doctor_check userns)" "a profile with 'userns,' for $doctor_programs in " '... and the programs to allow it for are named'
 	doctor_elsewhere "$doctor_apparmor; run --fix >/dev/null; cd \"\$root\"
 		cat etc/sysctl.d/60-glovebox.conf proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 	like "$OUT" 'kernel.apparmor_restrict_unprivileged_userns = 0'$'\n''0$' '... and lifted by --fix, for good'

@@ -51,21 +51,36 @@ like "$STATUS $ERR" '^3 glovebox: error after .*user ids' 'plain: -v'
 front run --in nowhere -- true
 is "$STATUS $ERR" '2 glovebox: cannot read --in nowhere: No such file or directory' 'plain: what cannot be opened'
 
+# Whoever makes the first box on a machine sets the weight of all that follow.
+front_cpu=/sys/fs/cgroup/cpu/cli-test-$$
+if [ "$(id -u)" -eq 0 ] && [ -d /sys/fs/cgroup/cpu ] && mkdir "$front_cpu"; then
+	capture unshare --mount bash -c 'mount --bind "$1" /sys/fs/cgroup/cpu && taskset -c 0 front/bin/glovebox run -- true' - "$front_cpu"
+	is "$STATUS $(cat "$front_cpu/glovebox/cpu.shares")" "0 $((2048 * $(getconf _NPROCESSORS_ONLN)))" \
+		'all boxes weigh as much as the machine has CPUs, not as the first one could use'
+	rmdir "$front_cpu/glovebox" "$front_cpu"
+else
+	skip 'the weight of all boxes' 'needs root and cgroup v1'
+fi
+
 # --- what is not -------------------------------------------------------------------------------------------
 
 front version
 if [ "$STATUS" -eq 0 ]; then
 	skip 'without the whole program' 'one is installed here'
 else
+	echo for nobody >--
 	for front_value in version help --help doctor languages 'run --help' run 'run --json -- true' 'run --out new -- true' \
 		'run --allow host.example -- true' 'run --net none -- true' 'run --learn-to new -- true' 'run --service -- true' \
-		'run -t nothing -- true' 'run --what -- true' 'run --memory -- true' 'run --memory x -- true' 'run text text'; do
+		'run -t nothing -- true' 'run --what -- true' 'run --memory -- true' 'run --memory x -- true' 'run text text' \
+		'run --stdin -- true' 'run --in -- true' 'run text --stdin -- true'; do
 		read -r -a front_words <<<"$front_value"
 		front "${front_words[@]}"
 		like "$STATUS ${ERR:-} $OUT" '^125 glovebox: cannot start /[^ ]*/libexec/glovebox/glovebox, .*: No such file or directory $' \
 			"not plain: $front_value"
 	done
 	is "$(find . -name 'new*')" '' '... and nothing was made'
+
+	rm ./--
 
 	# One that somebody else could have put there.
 	mkdir -p front/whole
@@ -80,7 +95,30 @@ else
 		front version
 		is "$STATUS $OUT" '125 ' '... nor one of another user'
 		chown 0 front/whole
+		mv front/whole front/elsewhere
+		ln -s elsewhere front/whole
+		chown -h 65534 front/whole
+		front version
+		is "$STATUS $OUT" '125 ' '... nor one that a link of his leads to'
+		rm front/whole
+		mv front/elsewhere front/whole
+		chown 65534 front
+		front version
+		is "$STATUS $OUT" '125 ' '... nor one that he could put another in the place of'
+		chown 0 front
 	fi
+	chmod 755 front/whole
+	chmod 777 front
+	front version
+	is "$STATUS $OUT" '125 ' '... nor one in whose place anybody could'
+	chmod 755 front
+	chmod 775 front/whole
+	front version
+	is "$STATUS $OUT" '125 ' '... nor one that a group could change which cannot change us'
+	chmod 775 front front/bin
+	front version
+	is "$STATUS $OUT" '0 planted' '... but one that the same could as can change us'
+	chmod 755 front front/bin front/whole
 fi
 
 # --- what it hands over ------------------------------------------------------------------------------------

@@ -77,6 +77,15 @@ if [ "$(id -u)" -eq 0 ]; then
 	ends 0 ok 'as many processes as there may be' --pids 3 -- "${status_three[@]}"
 	is "$(json .usage.processes_peak)" 3 '... which are counted'
 	ends 137 pids_limit 'one more' --pids 2 -- "${status_three[@]}"
+	# Whoever put the files there has gone before the program comes: it takes no place of the program's.
+	for status_n in $(seq 20); do
+		box --pids 1 -l bash -c 'echo hi'
+		[ "$STATUS $OUT" = '0 hi' ] || break
+		box --pids 1 --in text --in script -- /bin/cat text
+		[ "$STATUS $OUT" = '0 not a program' ] || break
+	done
+	is "$STATUS $OUT $status_n" '0 not a program 20' 'one process, with code and with inputs'
+	[ "$TAP_LAST" -eq 0 ] || diag "$ERR"
 else
 	skip 'CPU, memory and process limits' 'an ordinary user may have no cgroups'
 fi

@@ -3,6 +3,7 @@
 #include "sys/cgroup_priv.h"
 
 #include "base/parse.h"
+#include "sys/cpus.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -269,6 +271,20 @@ static void test_own_path(void **state)
 	assert_int_equal(cgroup_own_path("garbage\n:\n1:x", "x", path, sizeof(path)), -ENOENT);
 	assert_int_equal(cgroup_own_path(text, "", path, 13), -ENAMETOOLONG);
 	assert_string_equal(path, "/user.slice/x");
+}
+
+static void test_cpu_list(void **state)
+{
+	static const char *const bad[] = { "",      "\n",           "x",  "0-", "-3", "3-1",
+					   "0-3,x", "0-4294967296", "0 1" };
+
+	(void)state;
+	assert_int_equal(cpus_in_list("0\n"), 1);
+	assert_int_equal(cpus_in_list("0-63\n"), 64);
+	assert_int_equal(cpus_in_list("0-3,5,8-9\n"), 7);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(cpus_in_list(bad[i]), 0);
+	assert_in_range(cpus_online(), 1, 65536);
 }
 
 static void test_split_cpu(void **state)
@@ -792,6 +808,32 @@ static void test_settle(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
+/* A settled box goes although nothing of it can be opened, and what it was told to forget it leaves alone. */
+static void test_remove_without_descriptors(void **state)
+{
+	struct rlimit saved, tight;
+	struct cgroup_box b;
+	struct cgroup_exec e;
+	int r;
+
+	(void)state;
+	b = box_make("nofds", &none);
+	e = exec_make(&b, &none);
+	cgroup_exec_settle(&e);
+	cgroup_box_settle(&b);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &saved), 0);
+	tight = (struct rlimit){ 0, saved.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	r = cgroup_box_try_remove(&b);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &saved), 0);
+	assert_int_equal(r, 0);
+	assert_int_equal(count_all(), 0);
+	for (size_t i = 0; i < host.n_hier; i++)
+		assert_int_equal(mkdirat(host.hier[i].fd, b.name, 0755), 0);
+	assert_int_equal(cgroup_box_try_remove(&b), 0);
+	assert_int_equal(count_all(), host.n_hier);
+}
+
 /* What a zygote does: from its own place, without any power, into where a box's commands are. */
 static _noreturn_ void visit(const struct cgroup_entry *entry, uid_t who, int ready_fd)
 {
@@ -1069,6 +1111,9 @@ static bool is_capped(const struct cgroup_host *h)
 			return false;
 		if ((h->hier[i].controllers & CGROUP_PIDS) && limit_of(dir, "pids.max") != all.pids)
 			return false;
+		if (h->mode != CGROUP_V2 && (h->hier[i].controllers & CGROUP_CPU) &&
+		    limit_of(dir, "cpu.shares") <= 1024)
+			return false;
 		if (faccessat(dir, "memory.swap.max", F_OK, 0) == 0 &&
 		    limit_of(dir, "memory.swap.max") != 0)
 			return false;
@@ -1186,6 +1231,24 @@ static void test_user_with_delegation(void **state)
 	scope_remove(nodes, host.mode == CGROUP_V2 ? v2_made : v1_made);
 }
 
+/* Whoever made the directory for boxes did not get to its limits: the next one writes them. */
+static void test_user_finds_no_cap(void **state)
+{
+	static const char *const v1_made[] = { "glovebox", NULL };
+	static const char *const v2_made[] = { "glovebox", "supervisor", NULL };
+	int nodes[CGROUP_HIER_MAX];
+
+	(void)state;
+	scope_make(nodes);
+	for (size_t i = 0; i < host.n_hier; i++) {
+		(void)setfsuid(1000);
+		assert_int_equal(mkdirat(nodes[i], "glovebox", 0755), 0);
+		(void)setfsuid(0);
+	}
+	assert_int_equal(child_wait(scope_spawn(nodes, open_with_limits, -1)), 0);
+	scope_remove(nodes, host.mode == CGROUP_V2 ? v2_made : v1_made);
+}
+
 /* Somebody else sits in the delegated cgroup too: no limits then, and we stay where we were. */
 static void test_user_with_company(void **state)
 {
@@ -1219,6 +1282,7 @@ static const struct {
 	{ cmocka_unit_test(test_words), 0, ANY },
 	{ cmocka_unit_test(test_own_path), 0, ANY },
 	{ cmocka_unit_test(test_whole_lines), 0, ANY },
+	{ cmocka_unit_test(test_cpu_list), 0, ANY },
 	{ cmocka_unit_test(test_split_cpu), 0, ANY },
 	{ cmocka_unit_test(test_none), 0, ANY },
 	{ cmocka_unit_test(test_bad_names), 0, ANY },
@@ -1238,6 +1302,7 @@ static const struct {
 	{ BOX_TEST(test_kill), CGROUP_KILL, ANY },
 	{ BOX_TEST(test_freeze), CGROUP_FREEZE | CGROUP_KILL | CGROUP_CPUACCT, ANY },
 	{ BOX_TEST(test_settle), CGROUP_MEMORY | CGROUP_PIDS | CGROUP_KILL | CGROUP_CPUACCT, ANY },
+	{ BOX_TEST(test_remove_without_descriptors), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_visitor), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_kill_largest), CGROUP_MEMORY, ANY },
 	{ BOX_TEST(test_kill_largest_of_many), CGROUP_MEMORY, ANY },
@@ -1247,6 +1312,7 @@ static const struct {
 	{ BOX_TEST(test_reap_kills_by_pid), CGROUP_MEMORY, NOT_V2 },
 	{ BOX_TEST(test_user_without_delegation), CGROUP_MEMORY, ANY },
 	{ BOX_TEST(test_user_with_delegation), CGROUP_MEMORY | CGROUP_PIDS, ANY },
+	{ BOX_TEST(test_user_finds_no_cap), CGROUP_MEMORY | CGROUP_PIDS, ANY },
 	{ BOX_TEST(test_user_with_company), CGROUP_MEMORY | CGROUP_PIDS, ONLY_V2 },
 };
 

@@ -336,6 +336,54 @@ def test_memory_without_end():
     assert s.create("m").err == 0 and w.stop() == 0 and stale_boxes() == []
 
 
+def test_memory_nobody_to_kill():
+    """A box above its limit in which no process is found that could be killed for it is ended too."""
+    need(MEMORY_CGROUP, "memory controller")
+    w = warden()
+    s = w.server()
+    s.hello()
+    control = s.create("m", memory=64 * MIB, disk=1024 * MIB).fd
+    # Of a process whose first thread has ended the kernel does not tell how large it is.
+    headless = """if 1:
+        import ctypes, threading, time
+        def eat():
+            while ") Z " not in open("/proc/self/stat").read():
+                time.sleep(0.01)
+            x = bytearray(100 << 20)
+            x[::4096] = bytes(len(x[::4096]))
+            time.sleep(1000)
+        threading.Thread(target=eat).start()
+        ctypes.CDLL(None).pthread_exit(None)"""
+    try:
+        run(control, ["/usr/bin/python3", "-c", headless])
+    except (EOFError, OSError):
+        pass
+    assert s.wait_event(ENDED) == ("m", MEMORY)
+    assert w.stop() == 0 and stale_boxes() == []
+
+
+def test_memory_near_the_limit():
+    """Boxes that stay just below their limit do not keep the warden busy."""
+    need(MEMORY_CGROUP, "memory controller")
+    w = warden()
+    s = w.server()
+    s.hello()
+    hold = "head -c 30M /dev/zero > f; python3 -c 'import time; x = bytearray(45 << 20); x[::4096] = bytes(len(x[::4096])); " \
+        "print(1, flush=True); time.sleep(1000)' > out & until [ -s out ]; do sleep 0.1; done"
+    for i in range(24):
+        assert sh(s.create(f"n{i}", memory=64 * MIB, disk=256 * MIB, timeout_ms=600000).fd, f"cd /home/user; {hold}")[0] == 0
+        usage = s.target(USAGE, f"n{i}").usage
+        assert 48 * MIB < usage["memory_now"] - usage["disk_used"] < 64 * MIB, usage
+
+    def rests():
+        before = cpu_seconds(w.process.pid)
+        time.sleep(2)
+        return cpu_seconds(w.process.pid) - before < 0.04
+
+    assert wait_for(rests)
+    assert w.stop() == 0
+
+
 def confined(pid):
     """Whether a helper has given up what it does not need: from then on it also ends with the warden."""
     return "asan" in GLOVEBOX or status_of(pid)["Seccomp"] == "2"
