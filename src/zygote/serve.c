@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #define CONTEXTS_MAX 16384
+#define REAP_MAX 64 /* before the warden is listened to again */
 
 /* Exported to the interpreter; everything else is hidden. */
 #define PUBLIC __attribute__((visibility("default")))
@@ -72,18 +73,22 @@ static void context_ended(const siginfo_t *info)
 	}
 }
 
-/* At once: a box whose processes are not waited for does not end. */
-static void reap(int signal_fd)
+/* At once: a box whose processes are not waited for does not end. But however many end, nobody's order waits for them
+ * all. True: there may be more, of which no signal tells. */
+static bool reap(int signal_fd)
 {
 	struct signalfd_siginfo ignored;
-	siginfo_t info = { 0 };
 
 	while (read(signal_fd, &ignored, sizeof(ignored)) > 0)
 		;
-	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) {
+	for (int i = 0; i < REAP_MAX; i++) {
+		siginfo_t info = { 0 };
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+			return false;
 		context_ended(&info);
-		info.si_pid = 0;
 	}
+	return true;
 }
 
 static size_t fds_expected(const struct zygote_enter *q)
@@ -186,13 +191,15 @@ static int serve(struct walk *w, int signal_fd)
 		{ .fd = w->sock, .events = POLLIN },
 	};
 
+	bool more = false;
+
 	while (polled[1].fd >= 0 || n_contexts > 0) {
 		int r;
 
-		if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+		if (poll(polled, ARRAY_SIZE(polled), more ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
-		if (polled[0].revents)
-			reap(signal_fd);
+		if (polled[0].revents || more)
+			more = reap(signal_fd);
 		r = polled[1].revents ? take_order(w) : 0;
 		if (r == 1)
 			return 0;
