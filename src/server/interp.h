@@ -72,11 +72,13 @@ bool interp_mentions(const char *code, size_t len, const char *names);
 struct interp_assembly {
 	struct buf text;
 	bool too_large; /* its pieces are dropped */
+	size_t came;    /* of it, with what was dropped */
 	size_t charged; /* of what all may take, */
 	size_t *of_key; /* and of what its key may: atomic */
 };
 
 void interp_assembly_init(struct interp_assembly *a, size_t *of_key);
+/* -EPROTO: no agent makes one of that size. */
 _must_check_ int interp_assembly_add(struct interp_assembly *a, const void *data, size_t len);
 void interp_assembly_reset(struct interp_assembly *a);
 /* What was made of it is gone, too: others may have its room. */
@@ -228,6 +230,8 @@ struct interp_stream {
 };
 
 #define INTERP_BATCH ((size_t)32 << 10) /* pump() stops adding beyond this */
+#define INTERP_FRAMES                                                                              \
+	64 /* and after so many, however little they add: perhaps the client has gone */
 
 /* Starts the reply; arg is the source's from then on, also when this fails. */
 int interp_stream_reply(struct request *r, const struct interp_source *source, void *arg, int fd);
