@@ -84,6 +84,8 @@ void interp_assembly_reset(struct interp_assembly *a);
 /* What was made of it is gone, too: others may have its room. */
 void interp_assembly_release(struct interp_assembly *a);
 
+/* Is it one of those that are read one at a time? Others need not wait for them. */
+bool interp_event_is_heavy(const void *text, size_t len);
 /* From an interpreter's JSON text to an event for the client. -EINVAL: that is none; -E2BIG; -ENOMEM. */
 _must_check_ int interp_event_result(const void *text, size_t len, json_t **ret);
 _must_check_ int interp_event_error(const void *text, size_t len, json_t **ret);

@@ -183,21 +183,21 @@ static int show(struct interp_stream *s, struct follow *f, enum wire_event_kind 
 static int on_event(struct interp_stream *s, struct follow *f)
 {
 	const struct wire_event *e = (const struct wire_event *)f->cell.talk->frame.data;
-	/* One large event at a time: what it takes while it is read is a multiple of its size. */
-	static pthread_mutex_t large = PTHREAD_MUTEX_INITIALIZER;
-	bool is_large = f->event.text.len > INTERP_EVENT_SMALL,
+	/* One of many values at a time: what it takes while it is read is a multiple of its size. */
+	static pthread_mutex_t heavy = PTHREAD_MUTEX_INITIALIZER;
+	bool is_heavy = interp_event_is_heavy(f->event.text.data, f->event.text.len),
 	     is_error = e->kind == WIRE_EVENT_ERROR;
 	int r = -E2BIG;
 
 	if (is_error && f->has_erred)
 		return -EPROTO;
 	f->has_erred = f->has_erred || is_error;
-	if (is_large)
-		pthread_mutex_lock(&large);
+	if (is_heavy)
+		pthread_mutex_lock(&heavy);
 	if (!f->event.too_large)
 		r = show(s, f, (enum wire_event_kind)e->kind);
-	if (is_large)
-		pthread_mutex_unlock(&large);
+	if (is_heavy)
+		pthread_mutex_unlock(&heavy);
 	interp_assembly_reset(&f->event);
 	if (r == -E2BIG || r == -ENOBUFS)
 		r = result_too_large(f);
