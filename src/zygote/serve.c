@@ -165,15 +165,17 @@ static int find_thread(struct walk *w)
 	return w->tid && *w->tid == (int)syscall(SYS_gettid) ? 0 : -ENOTSUP;
 }
 
-/* Whoever has threads can neither enter a user namespace nor fork all of itself. */
+/* Whoever has threads can neither enter a user namespace nor fork all of itself. Of contexts that stop and go on, which
+ * each of them can do all the time, we do not want to hear. */
 static int prepare(int *ret_signal_fd)
 {
+	const struct sigaction ends_only = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 	sigset_t all;
 
 	if (unshare(CLONE_THREAD) < 0)
 		return errno == EINVAL ? -EBUSY : -errno;
 	sigfillset(&all);
-	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 || sigaction(SIGCHLD, &ends_only, NULL) < 0)
 		return -errno;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return -errno;
