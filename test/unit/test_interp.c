@@ -299,20 +299,24 @@ static void test_hostile_events(void **state)
 /* A picture is large and read at once; what waits for others like it are values by the hundred thousand. */
 static void test_heavy(void **state)
 {
-	enum { SIZE = 4 << 20 };
-	static char text[SIZE];
+	enum { PIECES = 200000 };
+	struct buf text = BUF_INIT(INTERP_EVENT_MAX);
 
 	(void)state;
-	memset(text, 'A', sizeof(text));
-	memcpy(text, "{\"png\":\"", 8);
-	memcpy(text + sizeof(text) - 2, "\"}", 2);
-	assert_false(interp_event_is_heavy(text, sizeof(text)));
-	for (size_t i = 0; i < sizeof(text); i += 2)
-		memcpy(text + i, "1,", 2);
-	memcpy(text, "{\"json\":[", 9);
-	assert_true(interp_event_is_heavy(text, sizeof(text)));
-	assert_false(interp_event_is_heavy(text, INTERP_EVENT_SMALL));
-	assert_false(interp_event_is_heavy(NULL, 0));
+	assert_false(interp_event_is_heavy(text.data, text.len));
+	assert_int_equal(buf_add(&text, "{\"png\":\"", 8), 0);
+	for (size_t i = 0; i < PIECES; i++)
+		assert_int_equal(buf_add(&text, "AA", 2), 0);
+	assert_int_equal(buf_add(&text, "\"}", 2), 0);
+	assert_false(interp_event_is_heavy(text.data, text.len));
+	text.len = 0;
+	assert_int_equal(buf_add(&text, "{\"json\":[", 9), 0);
+	for (size_t i = 0; i < PIECES; i++)
+		assert_int_equal(buf_add(&text, "1,", 2), 0);
+	assert_int_equal(buf_add(&text, "1]}", 3), 0);
+	assert_true(interp_event_is_heavy(text.data, text.len));
+	assert_false(interp_event_is_heavy(text.data, INTERP_EVENT_SMALL));
+	buf_done(&text);
 }
 
 static void test_line_bound(void **state)
