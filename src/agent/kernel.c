@@ -180,7 +180,7 @@ static void kernel_gone(struct kernel *k)
 {
 	k->state = KERNEL_ENDED;
 	k->deadline_us = k->again_us = k->kill_us = k->presume_us = k->look_us = 0;
-	k->events_readable = k->events_fd >= 0;
+	kernel_pump_last(k);
 	fd_closep(&k->requests_fd);
 	fd_closep(&k->status_fd);
 	kernel_answer(&k->starter, k->why.step, k->why.err);

@@ -69,6 +69,7 @@ struct cell {
 	int sock;       /* -EBADF: hung up */
 	struct wire_cell request;
 	bool heard;      /* of: its kernel has begun with it */
+	bool erred;      /* its kernel has said so */
 	uint64_t number; /* of the cell, as its kernel counts */
 	unsigned stage;  /* of what it brings, see kernel_feed.c */
 	uint64_t begun_us;
@@ -119,8 +120,9 @@ struct kernel {
 
 	/* what it says */
 	bool events_readable;
-	bool dropping; /* the event in hand belongs to no cell */
-	bool drained;  /* after its end: what is left in the pipes has been looked at */
+	size_t events_left; /* after its end: bytes that it left in the pipe */
+	bool dropping;      /* the event in hand belongs to no cell, or is one too many */
+	bool drained;       /* after its end: what is left in the pipes has been looked at */
 	struct kernel_event event;
 	struct kernel_bytes in;
 
@@ -210,6 +212,7 @@ void kernel_request_free(struct kernel *k);
 
 /* --- kernel_pump.c: what it prints and says ----------------------------------------------------- */
 void kernel_pump(struct kernel *k);
+void kernel_pump_last(struct kernel *k); /* it has ended: what it left is still to be told */
 void kernel_pump_watch(struct kernel *k);
 void kernel_say(struct kernel *k, enum wire_type type, const void *data, size_t len);
 void kernel_say_to(struct kernel *k, int *fd, enum wire_type type, const void *data, size_t len);

@@ -174,6 +174,8 @@ static void on_begin(struct kernel *k)
 		if (word == KERNEL_WORD_COUNT)
 			return;
 		k->cell->heard = true;
+		k->dropping = word == KERNEL_WORD_ERROR && k->cell->erred;
+		k->cell->erred |= word == KERNEL_WORD_ERROR;
 		if (word == KERNEL_WORD_RESULT)
 			owe_before_result(k);
 		else
@@ -222,20 +224,29 @@ static void on_finish(struct kernel *k)
 	}
 }
 
+/* What others say in its name from now on is not told: it would have no end. */
+void kernel_pump_last(struct kernel *k)
+{
+	k->events_left = in_pipe(k->events_fd);
+	k->events_readable = k->events_left > 0;
+}
+
 /* No more than was there before the streams were looked at: what came before it is in them. */
 static void read_events(struct kernel *k)
 {
-	size_t most = MIN(in_pipe(k->events_fd), sizeof(k->bytes));
+	size_t left = k->state == KERNEL_ENDED ? k->events_left : SIZE_MAX;
+	size_t room = MIN(left, sizeof(k->bytes)), most = MIN(in_pipe(k->events_fd), room);
 	ssize_t n;
 
 	for (unsigned i = 0; i < CELL_STREAMS; i++)
 		k->stream[i].before = in_pipe(k->stream[i].fd);
-	n = read(k->events_fd, k->bytes, most ? most : sizeof(k->bytes));
+	n = read(k->events_fd, k->bytes, most ? most : room);
 	if (n < 0 && errno == EINTR)
 		return;
-	if (n < (ssize_t)sizeof(k->bytes))
+	if (n < (ssize_t)sizeof(k->bytes) || (size_t)n == left)
 		k->events_readable = false;
 	if (n > 0) {
+		k->events_left -= MIN(k->events_left, (size_t)n);
 		k->in = (struct kernel_bytes){ .at = k->bytes, .len = (size_t)n };
 	} else if (n == 0 || errno != EAGAIN) {
 		fd_closep(&k->events_fd);

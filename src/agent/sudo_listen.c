@@ -10,8 +10,10 @@
 #include <sys/un.h>
 
 #define BACKLOG 16
+#define REST_US 1000000
 
 static int listen_fd = -EBADF;
+static uint64_t rest_until_us; /* until then whoever connects waits */
 
 static int make_socket(void)
 {
@@ -39,6 +41,12 @@ void sudo_open(void)
 		listen_fd = make_socket();
 }
 
+/* Of memory or descriptors, ours or everybody's. It passes. */
+static bool is_want(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
 static void sudo_ready(void *object, short events)
 {
 	_cleanup_(fd_closep) int conn = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
@@ -46,8 +54,10 @@ static void sudo_ready(void *object, short events)
 	(void)object;
 	(void)events;
 	if (conn < 0) {
+		if (is_want(errno))
+			rest_until_us = loop_now() + REST_US;
 		/* For anything that does not pass by itself: no sudo is better than no rest. */
-		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			fd_closep(&listen_fd);
 		return;
 	}
@@ -58,5 +68,8 @@ static void sudo_ready(void *object, short events)
 
 void sudo_watch(void)
 {
-	loop_watch(listen_fd, POLLIN, sudo_ready, NULL);
+	if (listen_fd >= 0 && loop_now() < rest_until_us)
+		loop_wake_at(rest_until_us);
+	else
+		loop_watch(listen_fd, POLLIN, sudo_ready, NULL);
 }

@@ -11,7 +11,8 @@
  *	compile = COMMAND           optional first step
  *	run = COMMAND
  *	kernel = COMMAND            optional: an interpreter that keeps its state from cell to cell, as
- *	                            kernels/PROTOCOL.md describes it. Without it each cell is a run
+ *	                            kernels/PROTOCOL.md describes it. Without it each cell is a run. With it
+ *	                            the name is 1 to 23 of a-z 0-9 -
  *	version = COMMAND           prints the version in its first line
  *	env.NAME = VALUE            set for every step
  *	compile-memory, compile-disk = BYTES; compile-timeout, compile-cpu-time = DURATION;
@@ -27,6 +28,7 @@
 #include "base/fail.h"
 
 #define LANGUAGE_NAME_MAX 24
+#define LANGUAGE_KERNEL_NAME_MAX 23
 #define LANGUAGE_WORDS_MAX 16
 #define LANGUAGE_ENV_MAX 16
 #define LANGUAGE_ARGV_MAX 64

@@ -248,6 +248,12 @@ static int check_complete(const struct language *l, const char *where, struct fa
 		if (!needed[i].value)
 			return fail_set(fail, EINVAL, "language", "%s: %s is missing", where,
 					needed[i].key);
+	/* It is the name of its context, too, in the box's own protocol. */
+	if (l->kernel && !made_of(l->name, LOWER DIGITS "-", LANGUAGE_KERNEL_NAME_MAX))
+		return fail_set(
+			fail, EINVAL, "language",
+			"%s: with a kernel its name must be 1 to %d characters of a-z 0-9 -", where,
+			LANGUAGE_KERNEL_NAME_MAX);
 	n = strlen(l->name);
 	if (strncmp(where, l->name, n) != 0 || strcmp(where + n, SUFFIX) != 0)
 		return fail_set(fail, EINVAL, "language",

@@ -2,7 +2,10 @@
 /* What is asked about commands that run: the unary calls. */
 #include "server/envd.h"
 
-#define COMMANDS_MAX 1024 /* in a list; the agent has fewer */
+#define COMMANDS_MAX 256 /* in a list; an agent has no more */
+#define LIST_BEGIN "{\"processes\":["
+/* A label is JSON already: written anew it is not longer, but for the command's number. */
+#define LIST_MAX (COMMANDS_MAX * (ENVD_LABEL_MAX + 64) + 64)
 
 int envd_process_failed(const struct wire_failed *failed, uint32_t pid, struct rpc_error *e)
 {
@@ -28,24 +31,30 @@ int envd_process_failed(const struct wire_failed *failed, uint32_t pid, struct r
 	}
 }
 
-static int add_process(const struct wire_frame *f, json_t *list)
+/* What to do with one command of a list; the values are freed afterwards. */
+typedef int (*each_command)(void *arg, const json_t *process);
+
+static int take_process(const struct wire_frame *f, each_command each, void *arg)
 {
 	const struct wire_process *p = (const struct wire_process *)f->data;
+	json_t *process;
+	int r;
 
-	if (p->forked || p->pid == 0 || p->pid > INT32_MAX || json_array_size(list) >= COMMANDS_MAX)
+	if (p->forked || p->pid == 0 || p->pid > INT32_MAX)
 		return -EPROTO;
-	return json_array_append_new(list, envd_label_read(p->pid, f->data + sizeof(*p),
-							   wire_len(f) - sizeof(*p))) < 0 ?
-		       -ENOMEM :
-		       0;
+	process = envd_label_read(p->pid, f->data + sizeof(*p), wire_len(f) - sizeof(*p));
+	r = process ? each(arg, process) : -ENOMEM;
+	json_decref(process);
+	return r;
 }
 
-static int read_list(struct talk *t, json_t *list, struct rpc_error *e)
+/* AG-05: one at a time, for the values of a label take thirty times what its text does. */
+static int read_list(struct talk *t, each_command each, void *arg, struct rpc_error *e)
 {
 	struct wire_failed failed;
 	int r = talk_open(t, WIRE_LIST, NULL, 0);
 
-	while (r >= 0) {
+	for (unsigned n = 0; r >= 0; n++) {
 		r = talk_recv(t);
 		if (r < 0 || t->frame.head.type == WIRE_DONE)
 			return r < 0 ? r : 0;
@@ -53,57 +62,75 @@ static int read_list(struct talk *t, json_t *list, struct rpc_error *e)
 			return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
 					"the sandbox cannot list its commands now: %s",
 					strerror(failed.err));
-		r = t->frame.head.type == WIRE_PROCESS ? add_process(&t->frame, list) : -EPROTO;
+		r = t->frame.head.type == WIRE_PROCESS && n < COMMANDS_MAX ?
+			    take_process(&t->frame, each, arg) :
+			    -EPROTO;
 		if (r == -EPROTO)
 			(void)envd_broken(t->request->sandbox, "in a list of commands");
 	}
 	return r;
 }
 
-static int list_commands(struct request *r, json_t **ret, struct rpc_error *e)
+static int add_text(struct buf *to, const char *text)
 {
-	_cleanup_(talk_freep) struct talk *t = talk_new(r);
-	json_t *list = json_array();
-	int n = t && list ? read_list(t, list, e) : -ENOMEM;
+	return buf_add(to, text, strlen(text));
+}
 
-	if (n < 0) {
-		json_decref(list);
-		return n;
-	}
-	*ret = list;
-	return 0;
+static int add_process(void *arg, const json_t *process)
+{
+	char *text = json_dumps(process, JSON_COMPACT);
+	struct buf *list = arg;
+	int r = text ? 0 : -ENOMEM;
+
+	if (r == 0 && list->len > sizeof(LIST_BEGIN) - 1)
+		r = add_text(list, ",");
+	if (r == 0)
+		r = add_text(list, text);
+	free(text);
+	return r;
 }
 
 static int call_list(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
 {
-	json_t *list;
-	int n = list_commands(r, &list, e);
+	_cleanup_(talk_freep) struct talk *t = talk_new(r);
+	_cleanup_(buf_done) struct buf list = BUF_INIT(LIST_MAX);
+	int n = t ? add_text(&list, LIST_BEGIN) : -ENOMEM;
 
 	(void)message;
-	if (n < 0)
-		return n;
-	*ret = json_pack("{s:o}", "processes", list);
-	return *ret ? 0 : -ENOMEM;
+	(void)ret;
+	if (n == 0)
+		n = read_list(t, add_process, &list, e);
+	if (n == 0)
+		n = buf_add(&list, "]}", sizeof("]}"));
+	return n < 0 ? n : reply_text(r, 200, "application/json", (const char *)list.data);
+}
+
+struct by_tag {
+	const char *tag;
+	uint32_t pid; /* 0: there is none */
+};
+
+static int match_tag(void *arg, const json_t *process)
+{
+	const char *its = json_string_value(json_object_get(process, "tag"));
+	struct by_tag *wanted = arg;
+
+	if (its && strcmp(its, wanted->tag) == 0)
+		wanted->pid = (uint32_t)json_integer_value(json_object_get(process, "pid"));
+	return 0;
 }
 
 static int select_tag(struct request *r, const char *tag, uint32_t *ret_pid, struct rpc_error *e)
 {
-	json_t *list, *process;
-	size_t i;
-	int n = list_commands(r, &list, e);
+	_cleanup_(talk_freep) struct talk *t = talk_new(r);
+	struct by_tag wanted = { .tag = tag };
+	int n = t ? read_list(t, match_tag, &wanted, e) : -ENOMEM;
 
 	if (n < 0)
 		return n;
-	*ret_pid = 0;
-	json_array_foreach(list, i, process) {
-		const char *its = json_string_value(json_object_get(process, "tag"));
-
-		if (its && strcmp(its, tag) == 0)
-			*ret_pid = (uint32_t)json_integer_value(json_object_get(process, "pid"));
-	}
-	json_decref(list);
-	if (!*ret_pid)
+	if (!wanted.pid)
 		return rpc_fail(e, RPC_NOT_FOUND, "process with tag %s not found", tag);
+	*ret_pid = wanted.pid;
 	return 0;
 }
 

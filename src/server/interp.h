@@ -72,16 +72,20 @@ bool interp_mentions(const char *code, size_t len, const char *names);
 struct interp_assembly {
 	struct buf text;
 	bool too_large; /* its pieces are dropped */
+	size_t came;    /* of it, with what was dropped */
 	size_t charged; /* of what all may take, */
 	size_t *of_key; /* and of what its key may: atomic */
 };
 
 void interp_assembly_init(struct interp_assembly *a, size_t *of_key);
+/* -EPROTO: no agent makes one of that size. */
 _must_check_ int interp_assembly_add(struct interp_assembly *a, const void *data, size_t len);
 void interp_assembly_reset(struct interp_assembly *a);
 /* What was made of it is gone, too: others may have its room. */
 void interp_assembly_release(struct interp_assembly *a);
 
+/* Is it one of those that are read one at a time? Others need not wait for them. */
+bool interp_event_is_heavy(const void *text, size_t len);
 /* From an interpreter's JSON text to an event for the client. -EINVAL: that is none; -E2BIG; -ENOMEM. */
 _must_check_ int interp_event_result(const void *text, size_t len, json_t **ret);
 _must_check_ int interp_event_error(const void *text, size_t len, json_t **ret);
@@ -228,6 +232,8 @@ struct interp_stream {
 };
 
 #define INTERP_BATCH ((size_t)32 << 10) /* pump() stops adding beyond this */
+#define INTERP_FRAMES                                                                              \
+	64 /* and after so many, however little they add: perhaps the client has gone */
 
 /* Starts the reply; arg is the source's from then on, also when this fails. */
 int interp_stream_reply(struct request *r, const struct interp_source *source, void *arg, int fd);

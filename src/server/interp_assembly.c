@@ -44,9 +44,12 @@ void interp_assembly_init(struct interp_assembly *a, size_t *of_key)
 
 int interp_assembly_add(struct interp_assembly *a, const void *data, size_t len)
 {
-	int r = a->too_large || !charge(a, a->text.len + len) ? -ENOBUFS :
-								buf_add(&a->text, data, len);
+	int r;
 
+	a->came += len;
+	if (a->came > INTERP_EVENT_MAX)
+		return -EPROTO;
+	r = a->too_large || !charge(a, a->came) ? -ENOBUFS : buf_add(&a->text, data, len);
 	if (r != -ENOBUFS)
 		return r;
 	a->too_large = true; /* what there is of it is worth nothing */
@@ -58,6 +61,7 @@ void interp_assembly_reset(struct interp_assembly *a)
 {
 	empty(a);
 	a->too_large = false;
+	a->came = 0;
 }
 
 void interp_assembly_release(struct interp_assembly *a)

@@ -7,18 +7,26 @@
 #define COUNT_DIGITS_MAX 10
 #define ERROR_TEXT_MAX ((size_t)256 << 10)
 
+/* Does reading it take a multiple of what its budget counts? Small ones have that many values at most. */
+bool interp_event_is_heavy(const void *text, size_t len)
+{
+	return len > INTERP_EVENT_SMALL &&
+	       !check_bounded(text, len, CHECK_DEPTH_MAX, INTERP_EVENT_SMALL / 2);
+}
+
 /*
  * AG-05: what is too deep or has too many values is not read at all. Numbers that are no int64 become
  * floating-point ones, as they are in every client anyway.
  */
 static int parse(const void *text, size_t len, json_t **ret)
 {
+	json_error_t why;
 	json_t *value;
 
 	if (!check_bounded(text, len, CHECK_DEPTH_MAX, INTERP_EVENT_VALUES_MAX))
 		return -E2BIG;
-	value = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
-	if (!value)
+	value = json_loadb(text, len, JSON_ALLOW_NUL, &why);
+	if (!value && json_error_code(&why) == json_error_numeric_overflow)
 		value = json_loadb(text, len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
 	if (!json_is_object(value)) {
 		json_decref(value);

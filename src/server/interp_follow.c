@@ -5,6 +5,9 @@
  *
  *	STARTED, then OUT, ERR, SPILLED and events (EVENT…, EVENT_END) in any number, then CELL_END; or FAILED alone
  *
+ * One of the events at most is an error. Of those that show nothing there may be a few: to read them is work, and as
+ * nobody has to read what comes of it, nothing else would hold a cell back.
+ *
  * When the client goes, the socket is closed and the agent interrupts the cell. An interpreter's error is held back to
  * the end: if a limit was the reason, the client is told of that and not of the interruption it looked like.
  */
@@ -13,6 +16,7 @@
 #include <signal.h>
 
 #define EARLY_MAX ((size_t)32 << 10)
+#define UNSEEN_MAX 100
 
 enum phase { PHASE_WAITING, PHASE_RUNNING };
 
@@ -22,6 +26,8 @@ struct follow {
 	enum phase phase;
 	struct interp_assembly event;
 	bool complained;
+	unsigned n_unseen; /* events that showed nothing */
+	bool has_erred;    /* its interpreter has told what went wrong */
 	struct interp_carry out, err;
 	struct buf early; /* lines of output that wait for the cell's number, which comes first */
 	bool is_numbered;
@@ -149,6 +155,11 @@ static int drop_event(struct follow *f, const char *what)
 	return 0;
 }
 
+static int count_unseen(struct follow *f)
+{
+	return ++f->n_unseen > UNSEEN_MAX ? -EOVERFLOW : 0;
+}
+
 static int show(struct interp_stream *s, struct follow *f, enum wire_event_kind kind)
 {
 	const void *text = f->event.text.len ? (const void *)f->event.text.data : "";
@@ -172,21 +183,29 @@ static int show(struct interp_stream *s, struct follow *f, enum wire_event_kind 
 static int on_event(struct interp_stream *s, struct follow *f)
 {
 	const struct wire_event *e = (const struct wire_event *)f->cell.talk->frame.data;
-	/* One large event at a time: what it takes while it is read is a multiple of its size. */
-	static pthread_mutex_t large = PTHREAD_MUTEX_INITIALIZER;
-	bool is_large = f->event.text.len > INTERP_EVENT_SMALL;
+	/* One of many values at a time: what it takes while it is read is a multiple of its size. */
+	static pthread_mutex_t heavy = PTHREAD_MUTEX_INITIALIZER;
+	bool is_heavy = interp_event_is_heavy(f->event.text.data, f->event.text.len),
+	     is_error = e->kind == WIRE_EVENT_ERROR;
 	int r = -E2BIG;
 
-	if (is_large)
-		pthread_mutex_lock(&large);
+	if (is_error && f->has_erred)
+		return -EPROTO;
+	f->has_erred = f->has_erred || is_error;
+	if (is_heavy)
+		pthread_mutex_lock(&heavy);
 	if (!f->event.too_large)
 		r = show(s, f, (enum wire_event_kind)e->kind);
-	if (is_large)
-		pthread_mutex_unlock(&large);
+	if (is_heavy)
+		pthread_mutex_unlock(&heavy);
 	interp_assembly_reset(&f->event);
 	if (r == -E2BIG || r == -ENOBUFS)
-		return result_too_large(f);
-	return r == -EINVAL ? drop_event(f, "an event") : r;
+		r = result_too_large(f);
+	else if (r == -EINVAL)
+		r = drop_event(f, "an event");
+	else
+		return r;
+	return r < 0 ? r : count_unseen(f);
 }
 
 /* The number is an event and comes through another pipe than the output, so it may be overtaken. */
@@ -304,7 +323,7 @@ static int follow_pump(struct interp_stream *s)
 	if (f->event.text.len == 0)
 		interp_assembly_release(
 			&f->event); /* the line that was made of the last one has gone */
-	while (!s->ended && s->out.len < INTERP_BATCH) {
+	for (unsigned n = 0; !s->ended && s->out.len < INTERP_BATCH && n < INTERP_FRAMES; n++) {
 		int r = next_frame(s, f);
 
 		if (r == -EAGAIN)
@@ -315,6 +334,9 @@ static int follow_pump(struct interp_stream *s)
 		if (r == -EPROTO)
 			r = end_with(s, "SandboxError",
 				     "the sandbox gave an answer that makes no sense");
+		if (r == -EOVERFLOW)
+			r = end_with(s, "ContextFailed",
+				     "too much of what the interpreter said could not be shown");
 		/* -ENOTCONN: killed or paused. There is no end that a client could believe. */
 		if (r < 0)
 			return r;

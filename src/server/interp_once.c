@@ -166,7 +166,7 @@ static int once_pump(struct interp_stream *s)
 {
 	struct once *o = s->arg;
 
-	while (!s->ended && s->out.len < INTERP_BATCH) {
+	for (unsigned n = 0; !s->ended && s->out.len < INTERP_BATCH && n < INTERP_FRAMES; n++) {
 		int r = talk_recv_now(o->talk);
 
 		if (r == -EAGAIN)

@@ -29,14 +29,18 @@ int interp_stream_end(struct interp_stream *s, bool unexpected)
 	return r < 0 ? r : interp_line(&s->out, json_pack("{s:s}", "type", "end_of_execution"));
 }
 
+/* A source that always has something, and nothing to show, keeps nobody from noticing that the client has gone, nor the
+ * client from hearing that somebody is there. */
 static int wait_for_source(struct interp_stream *s)
 {
 	uint64_t now = clock_boot_us(), until = s->last_us + KEEPALIVE_US;
 	/* Rounded up, or the last millisecond would be spent asking. */
 	int left_ms = until > now ? (int)((until - now + 999) / 1000) : 0;
-	int r = s->writing ? stream_wait_both_ways(s->request, s->fd, left_ms) :
-			     stream_wait(s->request, s->fd, left_ms);
+	int r = stream_wait(s->request, -EBADF, 0);
 
+	if (r == 0 && left_ms > 0)
+		r = s->writing ? stream_wait_both_ways(s->request, s->fd, left_ms) :
+				 stream_wait(s->request, s->fd, left_ms);
 	return r ? r : interp_line(&s->out, json_pack("{s:s}", "type", "keepalive"));
 }
 

@@ -9,6 +9,8 @@
 #include "server/control_text.h"
 #include "server/interp.h"
 
+#include <assert.h>
+
 struct entry {
 	char name[WIRE_CONTEXT_SIZE];
 	char language[WIRE_LANGUAGE_SIZE];
@@ -148,6 +150,10 @@ int interp_find(struct sandbox *b, const char *name, struct interp_target *ret, 
 		return rpc_fail(e, RPC_NOT_FOUND, "Context %.200s not found", name);
 	return r < 0 ? r : interp_language(language, &ret->language, e);
 }
+
+static_assert(LANGUAGE_KERNEL_NAME_MAX < WIRE_LANGUAGE_SIZE &&
+		      LANGUAGE_KERNEL_NAME_MAX < WIRE_CONTEXT_SIZE,
+	      "a language's name fits where its context's is told");
 
 int interp_default(struct sandbox *b, const struct language *l, struct interp_target *ret,
 		   struct rpc_error *e)

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #define CONTEXTS_MAX 16384
+#define REAP_MAX 64 /* before the warden is listened to again */
 
 /* Exported to the interpreter; everything else is hidden. */
 #define PUBLIC __attribute__((visibility("default")))
@@ -72,18 +73,22 @@ static void context_ended(const siginfo_t *info)
 	}
 }
 
-/* At once: a box whose processes are not waited for does not end. */
-static void reap(int signal_fd)
+/* At once: a box whose processes are not waited for does not end. But however many end, nobody's order waits for them
+ * all. True: there may be more, of which no signal tells. */
+static bool reap(int signal_fd)
 {
 	struct signalfd_siginfo ignored;
-	siginfo_t info = { 0 };
 
 	while (read(signal_fd, &ignored, sizeof(ignored)) > 0)
 		;
-	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0) {
+	for (int i = 0; i < REAP_MAX; i++) {
+		siginfo_t info = { 0 };
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+			return false;
 		context_ended(&info);
-		info.si_pid = 0;
 	}
+	return true;
 }
 
 static size_t fds_expected(const struct zygote_enter *q)
@@ -160,15 +165,17 @@ static int find_thread(struct walk *w)
 	return w->tid && *w->tid == (int)syscall(SYS_gettid) ? 0 : -ENOTSUP;
 }
 
-/* Whoever has threads can neither enter a user namespace nor fork all of itself. */
+/* Whoever has threads can neither enter a user namespace nor fork all of itself. Of contexts that stop and go on, which
+ * each of them can do all the time, we do not want to hear. */
 static int prepare(int *ret_signal_fd)
 {
+	const struct sigaction ends_only = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 	sigset_t all;
 
 	if (unshare(CLONE_THREAD) < 0)
 		return errno == EINVAL ? -EBUSY : -errno;
 	sigfillset(&all);
-	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 || sigaction(SIGCHLD, &ends_only, NULL) < 0)
 		return -errno;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return -errno;
@@ -186,13 +193,15 @@ static int serve(struct walk *w, int signal_fd)
 		{ .fd = w->sock, .events = POLLIN },
 	};
 
+	bool more = false;
+
 	while (polled[1].fd >= 0 || n_contexts > 0) {
 		int r;
 
-		if (poll(polled, ARRAY_SIZE(polled), -1) < 0 && errno != EINTR)
+		if (poll(polled, ARRAY_SIZE(polled), more ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
-		if (polled[0].revents)
-			reap(signal_fd);
+		if (polled[0].revents || more)
+			more = reap(signal_fd);
 		r = polled[1].revents ? take_order(w) : 0;
 		if (r == 1)
 			return 0;

@@ -160,6 +160,48 @@ static void test_death(void **state)
 	await_gone("death");
 }
 
+/* What it said is told and no more, though others go on saying things in its name, faster than they are read. */
+static void test_death_with_heirs(void **state)
+{
+	enum { FRAMES_MAX = 5000 };
+	unsigned n = 0;
+	int sock;
+
+	(void)state;
+	(void)kernel_make("death");
+	sock = cell_start(
+		&(struct cell_spec){ .context = "death" },
+		"import fcntl\n"
+		"fcntl.fcntl(4, 1031, 1 << 20)\n"
+		"for _ in range(4):\n"
+		"    if os.fork() == 0:\n"
+		"        os.setsid()\n"
+		"        while True: os.write(4, b'result 4000\\n' + b'x' * 4000)\n"
+		"while int.from_bytes(fcntl.ioctl(4, 0x541b, bytes(4)), 'little') < 900000: pass\n"
+		"os._exit(7)");
+	await_count(sock);
+	await_gone("death"); /* with its pipe full, as nobody reads here */
+	while (next_frame(sock) != WIRE_CELL_END) {
+		assert_true(++n < FRAMES_MAX);
+		if (n % 8 == 0)
+			(void)quiet(box.control_fd, 1); /* slower than they write */
+	}
+	memcpy(&s.end, got.data, sizeof(s.end));
+	assert_int_equal(s.end.died, 1);
+	assert_int_equal(s.end.exit.code, 7);
+	expect_end(sock);
+}
+
+static void test_second_error(void **state)
+{
+	(void)state;
+	cell_run(&test, "say('error', '{}'); say('error', '[1]'); say('result', '[2]')", &s);
+	assert_string_equal(s.text, "count(1)error({})result([2])");
+	/* The next cell may have one again. */
+	cell_run(&test, "say('error', '{}')", &s);
+	assert_string_equal(s.text, "count(2)error({})");
+}
+
 static void test_broken_protocol(void **state)
 {
 	(void)state;
@@ -337,10 +379,20 @@ static void test_spill_lost(void **state)
 int cases_kernel_end(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_hang_up), TEST(test_tell_interrupt), TEST(test_deaf),
-		TEST(test_kill),    TEST(test_death),          TEST(test_broken_protocol),
-		TEST(test_wall),    TEST(test_pause),          TEST(test_cpu),
-		TEST(test_memory),  TEST(test_spill),          TEST(test_spill_lost),
+		TEST(test_hang_up),
+		TEST(test_tell_interrupt),
+		TEST(test_deaf),
+		TEST(test_kill),
+		TEST(test_death),
+		TEST(test_broken_protocol),
+		TEST(test_wall),
+		TEST(test_pause),
+		TEST(test_cpu),
+		TEST(test_memory),
+		TEST(test_spill),
+		TEST(test_spill_lost),
+		TEST(test_death_with_heirs),
+		TEST(test_second_error),
 	};
 
 	return cmocka_run_group_tests_name("kernel-end", tests, drive_open, drive_close);

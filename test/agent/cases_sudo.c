@@ -2,6 +2,10 @@
 /* sudo in a box, and what hostile programs send to its socket. */
 #include "drive.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
 static struct outcome o;
 
 static void sudo_is(const char *script, const char *want)
@@ -220,12 +224,50 @@ static void test_hostile(void **state)
 	assert_string_equal(o.text, "sudo: this user may not use sudo\n");
 }
 
+/* The number that the agent's next descriptor would have. */
+static rlim_t agents_next_fd(void)
+{
+	char path[64];
+	rlim_t n = 0;
+
+	do
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%llu", box.pid,
+			       (unsigned long long)n++);
+	while (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	return n - 1;
+}
+
+/* While the agent can take no descriptor, sudo waits; then it goes on. */
+static void test_no_descriptor(void **state)
+{
+	int sock = sh_start(&(struct spec){ 0 }, "while sudo true; do echo on; done; exit 1");
+	struct rlimit before, now;
+
+	(void)state;
+	(void)expect_started(sock);
+	assert_int_equal(next_frame(sock), WIRE_OUT);
+	assert_int_equal(prlimit(box.pid, RLIMIT_NOFILE, NULL, &before), 0);
+	now = before;
+	do {
+		now.rlim_cur = agents_next_fd();
+		assert_int_equal(prlimit(box.pid, RLIMIT_NOFILE, &now, NULL), 0);
+		while (!quiet(sock, 200))
+			assert_int_equal(next_frame(sock), WIRE_OUT);
+	} while (agents_next_fd() < now.rlim_cur);
+	assert_int_equal(prlimit(box.pid, RLIMIT_NOFILE, &before, NULL), 0);
+	assert_int_equal(next_frame(sock), WIRE_OUT);
+	fd_close(sock);
+	run_sh(&(struct spec){ 0 }, "pkill -f 'while sudo tru[e]'; sudo id -u", &o);
+	assert_string_equal(o.text, "0\n");
+}
+
 int cases_sudo(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sudo),     cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_options),  cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_terminal), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_sudo),          cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_options),       cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_terminal),      cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_no_descriptor),
 	};
 
 	return cmocka_run_group_tests_name("sudo", tests, drive_open, drive_close);

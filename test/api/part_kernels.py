@@ -164,6 +164,15 @@ def check_broken(box):
         assert text(tell(box, "os.write(1, b'y')")) == "y", code
 
 
+def check_endless(box):
+    """nonsense without end is the end of its cell; of many errors the first is told"""
+    found = tell(box, "os.write(1, b'x'); say('count', '1')\nwhile True: say('result', '{\"text\":')")
+    assert error(found)["name"] == "ContextFailed" and text(found) == "x", found
+    assert text(tell(box, "os.write(1, b'y')")) == "y"
+    found = tell(box, "for i in range(1000): say('error', '{\"name\":\"%d\"}' % i)")
+    assert error(found)["name"] == "0", found
+
+
 def check_missing(box):
     """interpreters that do not start: a 500 that says so"""
     for name, word in (("absent", "not installed"), ("failing", "before it was ready")):
@@ -181,7 +190,7 @@ def check_slow(box):
 def test_kernels(_):
     """an interpreter may say anything: what is told of it, and what is not"""
     with told() as box:
-        for check in (check_fields, check_nonsense, check_large, check_many, check_order, check_broken, check_missing, check_slow):
+        for check in (check_fields, check_nonsense, check_large, check_many, check_order, check_broken, check_endless, check_missing, check_slow):
             try:
                 check(box)
             except AssertionError as reason:

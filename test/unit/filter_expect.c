@@ -103,8 +103,9 @@ static uint32_t expect_clone(const uint32_t a[6])
 	/* USER..NET are neighbours: UTS, IPC, USER, PID, NET from bit 26 to 30. */
 	bool fresh = a[0] >> 26 & 31 || a[0] & 0x00020000 /* NS */ ||
 		     a[0] & 0x02000000 /* CGROUP */ || a[0] & 0x80 /* TIME */;
+	bool of_parent = a[0] & 0x8000;
 
-	return fresh ? no(EPERM) : yes;
+	return fresh || of_parent ? no(EPERM) : yes;
 }
 
 static uint32_t expect_unshare(const uint32_t a[6])

@@ -15,6 +15,7 @@
 #include "sys/sock.h"
 #include "server_rest.h"
 
+#include <malloc.h>
 #include <poll.h>
 
 #define HEADERS_MAX 4
@@ -26,7 +27,7 @@ static struct {
 	void *stream_arg;
 	uint64_t stream_size;
 	unsigned status;
-	char text[4096]; /* what the client got */
+	char text[131072]; /* what the client got */
 	size_t len;
 	bool client_gone;
 	void (*answers)(void); /* what the agent says as soon as it is asked */
@@ -62,6 +63,18 @@ int reply_json(struct request *r, unsigned status, json_t *body)
 	world.len = json_dumpb(body, world.text, sizeof(world.text) - 1, JSON_COMPACT);
 	world.text[world.len] = '\0';
 	json_decref(body);
+	return 0;
+}
+
+int reply_text(struct request *r, unsigned status, const char *type, const char *text)
+{
+	assert_string_equal(type, "application/json");
+	assert_false(r->replied);
+	r->replied = true;
+	world.status = status;
+	world.len = strlen(text);
+	assert_true(world.len < sizeof(world.text));
+	memcpy(world.text, text, world.len + 1);
 	return 0;
 }
 
@@ -626,6 +639,56 @@ static void test_list(void **state)
 	}
 }
 
+/* --- what a list takes --- */
+
+static size_t values_size, values_peak;
+
+static void *count_malloc(size_t size)
+{
+	void *p = malloc(size);
+
+	values_size += malloc_usable_size(p);
+	values_peak = MAX(values_peak, values_size);
+	return p;
+}
+
+static void count_free(void *data)
+{
+	values_size -= malloc_usable_size(data);
+	free(data);
+}
+
+enum { LABELS = 10 };
+
+/* Each is some 2700 values. */
+static void list_of_many_values(void)
+{
+	static char label[ENVD_LABEL_MAX + 1];
+	size_t at = (size_t)snprintf(label, sizeof(label), "{\"config\":{\"args\":[\"\"");
+
+	while (at + 7 < sizeof(label))
+		at += (size_t)snprintf(label + at, sizeof(label) - at, ",\"\"");
+	(void)snprintf(label + at, sizeof(label) - at, "]}}");
+	for (uint32_t i = 0; i < LABELS; i++)
+		say_process(i + 1, label);
+	say(WIRE_DONE, NULL, 0);
+}
+
+/* Whoever lists has the values of one command in memory, not those of all. */
+static void test_list_of_many_values(void **state)
+{
+	json_malloc_t old_malloc;
+	json_free_t old_free;
+
+	(void)state;
+	json_get_alloc_funcs(&old_malloc, &old_free);
+	json_set_alloc_funcs(count_malloc, count_free);
+	call_unary(envd_process_list, "{}", list_of_many_values);
+	json_set_alloc_funcs(old_malloc, old_free);
+	assert_int_equal(world.status, 200);
+	assert_true(values_peak > 0 && values_peak < (size_t)1 << 20);
+}
+
 static void say_esrch(void)
 {
 	say(WIRE_FAILED, &(struct wire_failed){ .step = WIRE_STEP_PROCESS, .err = ESRCH },
@@ -816,6 +879,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_type, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list_of_many_values, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_such_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stat_nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_input_waits, setup, teardown),

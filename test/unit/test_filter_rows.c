@@ -123,6 +123,9 @@ ROW(sc_08)
 		refused(__NR_unshare, fresh[i], 0, 0, EPERM);
 		refused(__NR_unshare, fresh[i] | 0x400, 0, 0, EPERM);
 	}
+	/* PARENT: a child for somebody outside to wait for. */
+	refused(__NR_clone, 0x8000 | 0x11, 0, 0, EPERM);
+	refused(__NR_clone, 0x8000 | 0x4111, 0, 0, EPERM);
 	NEVER(EPERM, __NR_setns);
 	NEVER(ENOSYS, __NR_clone3);
 	allowed(__NR_clone, 0x003d0f00, 0, 0);      /* pthread_create */

@@ -296,6 +296,29 @@ static void test_hostile_events(void **state)
 	buf_done(&text);
 }
 
+/* A picture is large and read at once; what waits for others like it are values by the hundred thousand. */
+static void test_heavy(void **state)
+{
+	enum { PIECES = 200000 };
+	struct buf text = BUF_INIT(INTERP_EVENT_MAX);
+
+	(void)state;
+	assert_false(interp_event_is_heavy(text.data, text.len));
+	assert_int_equal(buf_add(&text, "{\"png\":\"", 8), 0);
+	for (size_t i = 0; i < PIECES; i++)
+		assert_int_equal(buf_add(&text, "AA", 2), 0);
+	assert_int_equal(buf_add(&text, "\"}", 2), 0);
+	assert_false(interp_event_is_heavy(text.data, text.len));
+	text.len = 0;
+	assert_int_equal(buf_add(&text, "{\"json\":[", 9), 0);
+	for (size_t i = 0; i < PIECES; i++)
+		assert_int_equal(buf_add(&text, "1,", 2), 0);
+	assert_int_equal(buf_add(&text, "1]}", 3), 0);
+	assert_true(interp_event_is_heavy(text.data, text.len));
+	assert_false(interp_event_is_heavy(text.data, INTERP_EVENT_SMALL));
+	buf_done(&text);
+}
+
 static void test_line_bound(void **state)
 {
 	struct buf out = BUF_INIT(30);
@@ -431,23 +454,15 @@ static void test_output_cut_often(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_execute),
-		cmocka_unit_test(test_execute_refused),
-		cmocka_unit_test(test_large_variable),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_language_name),
-		cmocka_unit_test(test_mentions),
-		cmocka_unit_test(test_result),
-		cmocka_unit_test(test_result_types),
-		cmocka_unit_test(test_result_text),
-		cmocka_unit_test(test_error),
-		cmocka_unit_test(test_long_error),
-		cmocka_unit_test(test_count),
-		cmocka_unit_test(test_hostile_events),
-		cmocka_unit_test(test_line_bound),
-		cmocka_unit_test(test_end),
-		cmocka_unit_test(test_output),
-		cmocka_unit_test(test_output_not_text),
+		cmocka_unit_test(test_execute),          cmocka_unit_test(test_execute_refused),
+		cmocka_unit_test(test_large_variable),   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_language_name),    cmocka_unit_test(test_mentions),
+		cmocka_unit_test(test_result),           cmocka_unit_test(test_result_types),
+		cmocka_unit_test(test_result_text),      cmocka_unit_test(test_error),
+		cmocka_unit_test(test_long_error),       cmocka_unit_test(test_count),
+		cmocka_unit_test(test_hostile_events),   cmocka_unit_test(test_heavy),
+		cmocka_unit_test(test_line_bound),       cmocka_unit_test(test_end),
+		cmocka_unit_test(test_output),           cmocka_unit_test(test_output_not_text),
 		cmocka_unit_test(test_output_cut_often),
 	};
 

@@ -42,6 +42,8 @@ static struct {
 	bool client_gone;
 	bool floods; /* the agent, with output, whenever it is waited for */
 	unsigned n_floods;
+	enum wire_type endless; /* what the agent says whenever it is listened to; 0: nothing */
+	unsigned n_endless;
 } world;
 
 static struct server server;
@@ -241,6 +243,18 @@ int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len
 	int r = op_make(ret);
 
 	return r < 0 ? r : op_give(ret, b, type, data, len);
+}
+
+int __wrap_talk_recv_now(struct talk *t);
+int __real_talk_recv_now(struct talk *t);
+
+int __wrap_talk_recv_now(struct talk *t)
+{
+	if (world.endless) {
+		assert_true(++world.n_endless < FLOODS_MAX);
+		assert_int_equal(wire_send(world.agent, world.endless, "x", 1), 0);
+	}
+	return __real_talk_recv_now(t);
 }
 
 /* --- the test's own --------------------------------------------------------------------------------- */
@@ -754,21 +768,73 @@ static void test_bad_events(void **state)
 			 0); /* an interpreter may lie; that is not the agent's doing */
 }
 
+/* What shows nothing is work all the same: a cell cannot have any number of it done. */
+static void test_endless_nonsense(void **state)
+{
+	(void)state;
+	world.answer = starts;
+	run();
+	for (int i = 0; i < 101; i++)
+		say_event(WIRE_EVENT_RESULT,
+			  i % 2 ? "{\"text\":" : "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[");
+	say_end(WIRE_CELL_DONE, 0);
+	expect(ERROR("ContextFailed", "too much of what the interpreter said could not be shown")
+		       UNEXPECTED END);
+	assert_int_equal(agent_broke_protocol, 0);
+}
+
+static void test_second_error(void **state)
+{
+	(void)state;
+	world.answer = starts;
+	run();
+	say_event(WIRE_EVENT_ERROR, "{\"name\":\"first\"}");
+	say_event(WIRE_EVENT_ERROR, "{\"name\":\"second\"}");
+	say_end(WIRE_CELL_DONE, 0);
+	expect_broken();
+}
+
+/* Pieces of an event that has no end. */
+static void test_client_gone_from_flood(void **state)
+{
+	(void)state;
+	world.answer = starts;
+	run();
+	world.endless = WIRE_EVENT;
+	world.client_gone = true;
+	assert_int_equal(read_all(), -ECONNRESET);
+}
+
+/* The client is still there, and is told that somebody is here. */
+static void test_flood_keeps_alive(void **state)
+{
+	static const char keepalive[] = "{\"type\":\"keepalive\"}\n";
+
+	(void)state;
+	world.answer = starts;
+	run();
+	world.endless = WIRE_EVENT;
+	world.n_floods = 10; /* seconds have passed */
+	assert_int_equal(world.stream->read(world.stream_arg, world.text, 1000),
+			 sizeof(keepalive) - 1);
+	assert_memory_equal(world.text, keepalive, sizeof(keepalive) - 1);
+}
+
 /* One event after the other, each in pieces, read while it comes: the socket holds less than it. */
 static void test_large_event(void **state)
 {
 	static char piece[WIRE_DATA_MAX];
 	const struct wire_event e = { .kind = WIRE_EVENT_RESULT };
 	struct interp_assembly a;
-	size_t n = INTERP_EVENT_MAX / sizeof(piece) + 2;
+	size_t n = INTERP_EVENT_MAX / sizeof(piece);
 
 	(void)state;
 	memset(piece, 'x', sizeof(piece));
 	interp_assembly_init(&a, &key_results);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(interp_assembly_add(&a, piece, sizeof(piece)), 0);
-	assert_true(a.too_large);
-	assert_int_equal(a.text.len, 0);
+	assert_int_equal(interp_assembly_add(&a, piece, sizeof(piece)), -EPROTO);
+	interp_assembly_reset(&a);
 	interp_assembly_release(&a);
 	assert_int_equal(a.charged, 0);
 	assert_int_equal(key_results, 0);
@@ -980,6 +1046,21 @@ static void test_once_broken(void **state)
 	expect_broken();
 }
 
+/* Output beyond the limit is dropped, but not without an end. */
+static void test_once_client_gone(void **state)
+{
+	(void)state;
+	world.answer = compiles;
+	execute("{\"code\":\"int main(void){}\",\"language\":\"C\"}");
+	assert_true(world.stream->read(world.stream_arg, world.text, 1000) > 0);
+	for (int i = 0; i < 2; i++)
+		say(WIRE_OUT, (char[1000]){ 0 }, 1000); /* as much as may be shown */
+	assert_true(world.stream->read(world.stream_arg, world.text, 60000) > 0);
+	world.endless = WIRE_OUT;
+	world.client_gone = true;
+	assert_int_equal(world.stream->read(world.stream_arg, world.text, 60000), -ECONNRESET);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -1008,6 +1089,10 @@ int main(void)
 		TEST(test_hung_up),
 		TEST(test_client_gone),
 		TEST(test_bad_events),
+		TEST(test_endless_nonsense),
+		TEST(test_second_error),
+		TEST(test_client_gone_from_flood),
+		TEST(test_flood_keeps_alive),
 		TEST(test_large_event),
 		TEST(test_many_large_events),
 		TEST(test_share_of_key),
@@ -1017,6 +1102,7 @@ int main(void)
 		TEST(test_create_floods),
 		TEST(test_once),
 		TEST(test_once_broken),
+		TEST(test_once_client_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

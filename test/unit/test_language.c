@@ -100,6 +100,11 @@ static void test_parse_refuses(void **state)
 		{ "name = abcdefghijklmnopqrstuvwxy\n", "toy.lang:1: name must be 1 to 24" },
 		{ "name = x\ntitle = X\nfile = x\nrun = x\nversion = x\n",
 		  "toy.lang: its name is x, so the file must be x.lang" },
+		{ "name = c++\ntitle = X\nfile = x\nrun = x\nversion = x\nkernel = x\n",
+		  "toy.lang: with a kernel its name must be 1 to 23 characters of a-z 0-9 -" },
+		{ "name = abcdefghijklmnopqrstuvwx\ntitle = X\nfile = x\nrun = x\nversion = x\n"
+		  "kernel = x\n",
+		  "toy.lang: with a kernel its name must be 1 to 23 characters of a-z 0-9 -" },
 		{ GOOD "title2 = \xff\n", "toy.lang: not plain text in UTF-8" },
 		{ GOOD "aliases = x\r\n", "toy.lang: not plain text" },
 	};

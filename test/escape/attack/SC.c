@@ -114,8 +114,10 @@ static int sc08(void)
 	static const unsigned long kinds[] = { CLONE_NEWNS,     CLONE_NEWUSER, CLONE_NEWPID,
 					       CLONE_NEWNET,    CLONE_NEWIPC,  CLONE_NEWUTS,
 					       CLONE_NEWCGROUP, 0x80 /* CLONE_NEWTIME */ };
+	/* CLONE_PARENT with CLONE_SIGHAND alone: where it is allowed, the kernel says EINVAL and makes no child. */
 	int bad = ALL_REFUSED(CALL(clone3, ENOSYS, P, 88), CALL(clone3, ENOSYS, P, 64),
-			      CALL(setns, EPERM, 0, 0), CALL(setns, EPERM, -1UL, CLONE_NEWNS));
+			      CALL(setns, EPERM, 0, 0), CALL(setns, EPERM, -1UL, CLONE_NEWNS),
+			      CALL(clone, EPERM, CLONE_PARENT | CLONE_SIGHAND));
 
 	for (size_t i = 0; i < N_ELEM(kinds); i++) {
 		struct call calls[] = {
