@@ -24,8 +24,7 @@ static int ask_pause(struct sandbox *b, struct problem *p)
 	r = link_ask(b->server->link, WARDEN_PAUSE, &f, SHORT_TIMEOUT_MS, &reply, NULL);
 	if (r < 0)
 		return problem_internal(p, r, "pause the sandbox");
-	/* EBUSY: its time was over a moment ago, and it was paused for that. */
-	if (reply.err && reply.err != EBUSY)
+	if (reply.err)
 		return problem_warden(p, &reply, "be paused");
 	return 0;
 }
