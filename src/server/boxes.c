@@ -74,16 +74,6 @@ static void on_box(void *arg, const struct warden_box *box, int control_fd)
 	t->control_fd = control_fd;
 }
 
-static bool is_boxless(struct sandbox *b)
-{
-	bool boxless;
-
-	pthread_mutex_lock(&b->lock);
-	boxless = b->boxless;
-	pthread_mutex_unlock(&b->lock);
-	return boxless;
-}
-
 static void on_ended(void *arg, const struct warden_ended *ended)
 {
 	struct server *s = arg;
@@ -91,7 +81,7 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 	struct told *t;
 
 	if (b) {
-		if (!is_boxless(b) && sandbox_end(b, ended->reason, NULL))
+		if (!sandbox_is_boxless(b) && sandbox_end(b, ended->reason, NULL))
 			control_ended(b, &ended->usage);
 		sandbox_put(b);
 		return;
@@ -106,11 +96,15 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 
 static void on_paused(void *arg, const char *id)
 {
-	struct sandbox *b = sandbox_get(arg, id);
+	_cleanup_(sandbox_putp) struct sandbox *b = sandbox_get(arg, id);
 	bool ended;
 
 	if (!b)
 		return;
+	if (sandbox_is_boxless(b)) {
+		kill_box_later(b); /* it was to be gone by now */
+		return;
+	}
 	pthread_mutex_lock(&b->lock);
 	ended = b->info.state == STORE_ENDED; /* somebody killed it meanwhile */
 	if (!ended) {
@@ -118,15 +112,12 @@ static void on_paused(void *arg, const char *id)
 		b->deadline_pause_us = clock_boot_us();
 	}
 	pthread_mutex_unlock(&b->lock);
-	if (ended) {
-		sandbox_put(b);
+	if (ended)
 		return;
-	}
 	sandbox_hang_up(b, false);
 	if (sandbox_save(b) < 0)
 		server_log(arg, "error", "store", json_pack("{s:s}", "sandbox", id));
 	control_paused(b);
-	sandbox_put(b);
 }
 
 static void on_egress(void *arg, int sock)
@@ -169,24 +160,31 @@ static int end_row(struct server *s, struct store_sandbox *info, const struct to
 
 static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 {
+	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
 	struct warden_limits limits;
-	struct sandbox *b;
 	int r;
 
 	/* The warden's word counts: it may have been paused or resumed while nobody looked. */
-	if (t)
-		info->state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
+	info->state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
 	control_limits(s, info, &limits);
 	r = sandbox_add(s, info, &limits, 0, &b);
 	if (r < 0)
 		return r;
-	if (t) {
-		r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
-		if (r == 0)
-			r = sandbox_save(b);
-	}
-	sandbox_put(b);
-	return r;
+	r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
+	return r < 0 ? r : sandbox_save(b);
+}
+
+/* Its files are all there is of it, before anybody can be told of the end of a box that it was to have. */
+static int add_boxless_row(struct server *s, struct store_sandbox *info)
+{
+	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
+	struct warden_limits limits;
+	int r;
+
+	info->state = STORE_PAUSED;
+	control_limits(s, info, &limits);
+	r = sandbox_add(s, info, &limits, 0, &b);
+	return r < 0 ? r : sandbox_set_boxless(b, true);
 }
 
 /* The row stays the store's: what is kept of it is moved out, and what is left is empty. */
@@ -194,14 +192,13 @@ static int take_up_row(struct store_sandbox *info, void *arg)
 {
 	struct server *s = arg;
 	struct told *t = find_told(info->id);
+	bool has_box = t && !t->ended;
 	int r;
 
-	if (t && !t->ended)
-		r = add_row(s, info, t);
-	else if ((!t || t->ended) && control_needs_no_box(info))
-		r = add_row(s, info, NULL);
-	else
-		r = end_row(s, info, t);
+	/* If it has a box, it was being paused or resumed: the record holds, and the box is nobody's. */
+	if (control_needs_no_box(info))
+		return add_boxless_row(s, info);
+	r = has_box ? add_row(s, info, t) : end_row(s, info, t);
 	if (t)
 		drop_told(t);
 	return r;

@@ -30,9 +30,6 @@ int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c, uint64_t
 	int control_fd = -EBADF;
 	int r = ask_for_box(b, c, timeout_ms, &reply, &control_fd);
 
-	/* One that was to be killed when it was paused, and is not gone yet. */
-	if (r == 0 && reply.err == EEXIST && kill_box(b) == 0)
-		r = ask_for_box(b, c, timeout_ms, &reply, &control_fd);
 	if (r < 0)
 		return problem_internal(p, r, "make a sandbox");
 	if (reply.err == ENOENT)

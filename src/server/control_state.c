@@ -107,11 +107,15 @@ int kill_box(struct sandbox *b)
 	return reply.err == ENOENT ? 0 : -reply.err;
 }
 
-/* In the worker's thread: once more what kill_box() could not do in time. */
+/* In the worker's thread: once more what could not be done in time. A sandbox that was resumed since has another box of
+ * the same name, which is not meant. */
 static void kill_again(struct sandbox *b)
 {
-	int r = kill_box(b);
+	bool ended = change_begin(b) < 0;
+	int r = ended || sandbox_is_boxless(b) ? kill_box(b) : 0;
 
+	if (!ended)
+		change_end(b);
 	if (r < 0)
 		server_log(b->server, "error", "kill",
 			   json_pack("{s:s, s:s}", "sandbox", b->info.id, "error", strerror(-r)));

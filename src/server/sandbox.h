@@ -76,6 +76,7 @@ _must_check_ int sandbox_set_box(struct sandbox *b, int control_fd,
 void sandbox_hang_up(struct sandbox *b, bool box);
 /* Whether its files are all there is of it, and no box's end its own. -ENOENT when it has ended. */
 _must_check_ int sandbox_set_boxless(struct sandbox *b, bool boxless);
+bool sandbox_is_boxless(struct sandbox *b);
 /* Saves info as it is now. Call with the lock free. */
 _must_check_ int sandbox_save(struct sandbox *b);
 /* It is over: out of the table, hung up, saved as ended with this reason. False when somebody else was first. */

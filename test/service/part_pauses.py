@@ -8,10 +8,10 @@ import threading
 import time
 
 import raw
-from helpers import kill_server, running
+from helpers import kill_server, running, wait_back
 from service import children, program_of, wait_for
 
-ENDED = 3  # as the store writes it
+PAUSED, ENDED = 2, 3  # as the store writes it
 
 
 def pause_cold(client, box):
@@ -95,6 +95,40 @@ def test_not_saved(_):
         assert got == [500], got
         assert box.run("wc -c <file")[0] == b"314572800\n"
         assert box.kill().status == 204 and wait_for(lambda: not each.agents())
+
+
+def test_resume_not_saved(_):
+    """that it goes on cannot be saved: it stays paused, and its files are there when it can"""
+    with running(pool_size=0) as (each, client):
+        box = client.create(timeout=600)
+        assert box.run("echo kept >file")[2]["exited"] and pause_cold(client, box) == 204
+        with store_locked(each):
+            assert connect(client, box) == 500
+        assert client.ask("GET", f"/sandboxes/{box.id}").json()["state"] == "paused"
+        assert wait_for(lambda: not each.agents())
+        kill_server(each)
+        assert connect(client, box) == 201 and box.run("cat file")[0] == b"kept\n"
+
+
+def test_dies_resuming(_):
+    """kill -9 of the server that resumes it, before that is saved, and of the next one: it is paused, with its files"""
+    with running(pool_size=0) as (each, client):
+        box = client.create(timeout=600)
+        assert box.run("echo kept >file")[2]["exited"] and pause_cold(client, box) == 204
+        assert wait_for(lambda: not each.agents())
+        old = each.server_pid()
+        thread = threading.Thread(target=attempt, args=(client, "POST", f"/v2/sandboxes/{box.id}/connect", {"timeout": 600}))
+        with store_locked(each):
+            thread.start()
+            assert wait_for(each.agents, pause=0.001)
+            os.kill(old, signal.SIGKILL)
+        thread.join()
+        wait_back(each, old)
+        assert state_of(each, box) == PAUSED
+        assert wait_for(lambda: not each.agents())
+        kill_server(each)
+        assert client.ask("GET", f"/sandboxes/{box.id}").json()["state"] == "paused"
+        assert connect(client, box) == 201 and box.run("cat file")[0] == b"kept\n"
 
 
 def test_at_its_deadline(_):
