@@ -13,6 +13,8 @@
 #include <sys/eventfd.h>
 
 #define KILL_TIMEOUT_MS 10000
+#define END_SLACK_MS                                                                               \
+	10000 /* a deadline on record may be so far from the same one as the warden has it */
 
 struct told {
 	char id[WARDEN_ID_SIZE];
@@ -158,18 +160,28 @@ static int end_row(struct server *s, struct store_sandbox *info, const struct to
 	return r;
 }
 
+/* The warden's word counts: it may have been paused or resumed, or got another deadline, while nobody looked. */
+static void believe(struct store_sandbox *info, const struct warden_box *box)
+{
+	int64_t end_ms = clock_wall_ms() + (int64_t)box->left_ms;
+
+	info->state = box->state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
+	if (info->state == STORE_RUNNING && llabs(end_ms - info->end_ms) > END_SLACK_MS)
+		info->end_ms = end_ms;
+}
+
 static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 {
 	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
 	struct warden_limits limits;
 	int r;
 
-	/* The warden's word counts: it may have been paused or resumed while nobody looked. */
-	info->state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
+	believe(info, &t->box);
 	control_limits(s, info, &limits);
 	r = sandbox_add(s, info, &limits, 0, &b);
 	if (r < 0)
 		return r;
+	b->deadline_us = clock_boot_us() + t->box.left_ms * 1000;
 	r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
 	return r < 0 ? r : sandbox_save(b);
 }

@@ -88,12 +88,12 @@ static int make_cold(struct sandbox *b, struct problem *p)
 
 static uint64_t time_left_ms(struct sandbox *b)
 {
-	int64_t left;
+	uint64_t now_us = clock_boot_us(), deadline_us;
 
 	pthread_mutex_lock(&b->lock);
-	left = b->info.end_ms - clock_wall_ms();
+	deadline_us = MAX(b->deadline_us, now_us);
 	pthread_mutex_unlock(&b->lock);
-	return MIN((uint64_t)MAX(left, INT64_C(0)), b->server->config.limits_timeout);
+	return MIN((deadline_us - now_us) / 1000, b->server->config.limits_timeout);
 }
 
 static int pause_warm(struct sandbox *b, struct problem *p)
@@ -172,6 +172,7 @@ static void set_running(struct sandbox *b, uint64_t asked_us, uint64_t timeout_m
 	pthread_mutex_lock(&b->lock);
 	if (b->info.state != STORE_ENDED && b->deadline_pause_us < asked_us + timeout_ms * 1000) {
 		b->info.state = STORE_RUNNING;
+		b->deadline_us = asked_us + timeout_ms * 1000;
 		b->info.end_ms = clock_wall_ms() + (int64_t)timeout_ms;
 	}
 	pthread_mutex_unlock(&b->lock);

@@ -38,6 +38,7 @@ struct sandbox {
 	struct store_sandbox info; /* id, key_id, tokens, env, template and metadata never change */
 	int control_fd; /* -EBADF while there is no box: paused without memory, or ended */
 	bool boxless; /* its files are all there is of it: the end of its last box is not its own */
+	uint64_t deadline_us;       /* since boot; info.end_ms is for people */
 	uint64_t deadline_pause_us; /* when it was last paused because its time was over */
 	struct op *ops;             /* open ones: hung up when it is paused or ends */
 	struct isolation isolation;

@@ -443,6 +443,28 @@ static void test_stray_is_paused(void **state)
 	sandbox_put(b);
 }
 
+/* Whether a deadline moves is not decided by a clock that somebody sets. */
+static void test_clock_is_set(void **state)
+{
+	struct sandbox *b = make();
+	struct problem p;
+
+	(void)state;
+	clock_ahead_ms = -HOUR_MS;
+	assert_int_equal(change_deadline(b, 2 * LEFT_MS, true, &p), 0);
+	assert_int_equal(last_asked(WARDEN_DEADLINE), warden.n);
+	clock_ahead_ms = HOUR_MS;
+	warden.n = 0;
+	assert_int_equal(change_deadline(b, LEFT_MS, true, &p), 0);
+	assert_int_equal(warden.n, 0);
+	/* A pause that fails gives it the time that it had. */
+	next_fails(WARDEN_SNAPSHOT, 0, ENOSPC);
+	assert_true(change_pause(b, false, &p) < 0);
+	assert_int_equal(last_asked(WARDEN_RESUME), warden.n);
+	assert_in_range(warden.timeout_ms[warden.n - 1], LEFT_MS + 1, 2 * LEFT_MS);
+	done(b);
+}
+
 /* --- at start -------------------------------------------------------------------------------------------------- */
 
 /* The server takes up a sandbox of which the store says this, and the warden that. */
@@ -503,14 +525,34 @@ static void test_says_it_runs(void **state)
 	json_decref(row.config);
 }
 
+/* The last server died before it had written down the deadline that it set. */
+static void test_deadline_not_saved(void **state)
+{
+	const struct warden_box box = { .id = "i1",
+					.state = WARDEN_STATE_RUNNING,
+					.left_ms = LEFT_MS };
+	struct sandbox *b = take_up(STORE_RUNNING, false, HOUR_MS, &box);
+	struct problem p;
+
+	(void)state;
+	assert_non_null(b);
+	assert_in_range(b->info.end_ms - clock_wall_ms(), LEFT_MS - 5000, LEFT_MS);
+	assert_int_equal(change_begin(b), 0);
+	assert_int_equal(change_deadline(b, 2 * LEFT_MS, true, &p), 0);
+	assert_int_equal(last_asked(WARDEN_DEADLINE), warden.n);
+	assert_true(warden.n > 0);
+	done(b);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_pause_refused),     TEST(test_late_kill),
-		TEST(test_old_box_stays),     TEST(test_resume_fails),
-		TEST(test_resume_not_saved),  TEST(test_stray_is_paused),
-		TEST(test_was_being_resumed), TEST(test_says_it_runs),
+		TEST(test_pause_refused),    TEST(test_late_kill),
+		TEST(test_old_box_stays),    TEST(test_resume_fails),
+		TEST(test_resume_not_saved), TEST(test_stray_is_paused),
+		TEST(test_clock_is_set),     TEST(test_was_being_resumed),
+		TEST(test_says_it_runs),     TEST(test_deadline_not_saved),
 	};
 
 	if (sodium_init() < 0)
