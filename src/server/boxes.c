@@ -13,6 +13,8 @@
 #include <sys/eventfd.h>
 
 #define KILL_TIMEOUT_MS 10000
+#define END_SLACK_MS                                                                               \
+	10000 /* a deadline on record may be so far from the same one as the warden has it */
 
 struct told {
 	char id[WARDEN_ID_SIZE];
@@ -74,16 +76,6 @@ static void on_box(void *arg, const struct warden_box *box, int control_fd)
 	t->control_fd = control_fd;
 }
 
-static bool is_boxless(struct sandbox *b)
-{
-	bool boxless;
-
-	pthread_mutex_lock(&b->lock);
-	boxless = b->boxless;
-	pthread_mutex_unlock(&b->lock);
-	return boxless;
-}
-
 static void on_ended(void *arg, const struct warden_ended *ended)
 {
 	struct server *s = arg;
@@ -91,7 +83,7 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 	struct told *t;
 
 	if (b) {
-		if (!is_boxless(b) && sandbox_end(b, ended->reason, NULL))
+		if (!sandbox_is_boxless(b) && sandbox_end(b, ended->reason, NULL))
 			control_ended(b, &ended->usage);
 		sandbox_put(b);
 		return;
@@ -106,11 +98,15 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 
 static void on_paused(void *arg, const char *id)
 {
-	struct sandbox *b = sandbox_get(arg, id);
+	_cleanup_(sandbox_putp) struct sandbox *b = sandbox_get(arg, id);
 	bool ended;
 
 	if (!b)
 		return;
+	if (sandbox_is_boxless(b)) {
+		kill_box_later(b); /* it was to be gone by now */
+		return;
+	}
 	pthread_mutex_lock(&b->lock);
 	ended = b->info.state == STORE_ENDED; /* somebody killed it meanwhile */
 	if (!ended) {
@@ -118,15 +114,12 @@ static void on_paused(void *arg, const char *id)
 		b->deadline_pause_us = clock_boot_us();
 	}
 	pthread_mutex_unlock(&b->lock);
-	if (ended) {
-		sandbox_put(b);
+	if (ended)
 		return;
-	}
 	sandbox_hang_up(b, false);
 	if (sandbox_save(b) < 0)
 		server_log(arg, "error", "store", json_pack("{s:s}", "sandbox", id));
 	control_paused(b);
-	sandbox_put(b);
 }
 
 static void on_egress(void *arg, int sock)
@@ -167,26 +160,43 @@ static int end_row(struct server *s, struct store_sandbox *info, const struct to
 	return r;
 }
 
+/* The warden's word counts: it may have been paused or resumed, or got another deadline, while nobody looked. */
+static void believe(struct store_sandbox *info, const struct warden_box *box)
+{
+	int64_t end_ms = clock_wall_ms() + (int64_t)box->left_ms;
+
+	info->state = box->state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
+	if (info->state == STORE_RUNNING && llabs(end_ms - info->end_ms) > END_SLACK_MS)
+		info->end_ms = end_ms;
+}
+
 static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 {
+	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
 	struct warden_limits limits;
-	struct sandbox *b;
 	int r;
 
-	/* The warden's word counts: it may have been paused or resumed while nobody looked. */
-	if (t)
-		info->state = t->box.state == WARDEN_STATE_PAUSED ? STORE_PAUSED : STORE_RUNNING;
+	believe(info, &t->box);
 	control_limits(s, info, &limits);
 	r = sandbox_add(s, info, &limits, 0, &b);
 	if (r < 0)
 		return r;
-	if (t) {
-		r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
-		if (r == 0)
-			r = sandbox_save(b);
-	}
-	sandbox_put(b);
-	return r;
+	b->deadline_us = clock_boot_us() + t->box.left_ms * 1000;
+	r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
+	return r < 0 ? r : sandbox_save(b);
+}
+
+/* Its files are all there is of it, before anybody can be told of the end of a box that it was to have. */
+static int add_boxless_row(struct server *s, struct store_sandbox *info)
+{
+	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
+	struct warden_limits limits;
+	int r;
+
+	info->state = STORE_PAUSED;
+	control_limits(s, info, &limits);
+	r = sandbox_add(s, info, &limits, 0, &b);
+	return r < 0 ? r : sandbox_set_boxless(b, true);
 }
 
 /* The row stays the store's: what is kept of it is moved out, and what is left is empty. */
@@ -194,14 +204,13 @@ static int take_up_row(struct store_sandbox *info, void *arg)
 {
 	struct server *s = arg;
 	struct told *t = find_told(info->id);
+	bool has_box = t && !t->ended;
 	int r;
 
-	if (t && !t->ended)
-		r = add_row(s, info, t);
-	else if ((!t || t->ended) && control_needs_no_box(info))
-		r = add_row(s, info, NULL);
-	else
-		r = end_row(s, info, t);
+	/* If it has a box, it was being paused or resumed: the record holds, and the box is nobody's. */
+	if (control_needs_no_box(info))
+		return add_boxless_row(s, info);
+	r = has_box ? add_row(s, info, t) : end_row(s, info, t);
 	if (t)
 		drop_told(t);
 	return r;

@@ -20,10 +20,10 @@ void control_paused(struct sandbox *b);
  * -ENOTCONN: it is not. Several threads may call this at once. */
 _must_check_ int control_wake(struct sandbox *b);
 
-/*
- * At start, for a row of the store that has no box: true if that is as it should be (paused without memory), false if
- * the sandbox is lost.
- */
+/* Has a box killed, in the worker's thread: that of a sandbox that has ended, or that is to have none. */
+void kill_box_later(struct sandbox *b);
+
+/* At start, for a row of the store: is it paused without memory? Any other one that has no box is lost. */
 bool control_needs_no_box(const struct store_sandbox *info);
 
 /* At start: the store's row of a sandbox that is lost has been saved as ended. For events, and for its layers. */

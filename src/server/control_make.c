@@ -26,13 +26,11 @@ static int ask_for_box(struct sandbox *b, const struct sandbox_config *c, uint64
 int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c, uint64_t timeout_ms,
 		     struct problem *p)
 {
+	uint64_t deadline_us = clock_boot_us() + timeout_ms * 1000;
 	struct warden_reply reply;
 	int control_fd = -EBADF;
 	int r = ask_for_box(b, c, timeout_ms, &reply, &control_fd);
 
-	/* One that was to be killed when it was paused, and is not gone yet. */
-	if (r == 0 && reply.err == EEXIST && kill_box(b) == 0)
-		r = ask_for_box(b, c, timeout_ms, &reply, &control_fd);
 	if (r < 0)
 		return problem_internal(p, r, "make a sandbox");
 	if (reply.err == ENOENT)
@@ -41,6 +39,9 @@ int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c, uint64_t
 		return problem_warden(p, &reply, "be made");
 	if (control_fd < 0)
 		return problem_internal(p, -EPROTO, "make a sandbox");
+	pthread_mutex_lock(&b->lock);
+	b->deadline_us = deadline_us;
+	pthread_mutex_unlock(&b->lock);
 	/* NW-01: nobody gets a box whose rules do not hold. */
 	r = network_attach(b, p);
 	if (r < 0)

@@ -24,8 +24,7 @@ static int ask_pause(struct sandbox *b, struct problem *p)
 	r = link_ask(b->server->link, WARDEN_PAUSE, &f, SHORT_TIMEOUT_MS, &reply, NULL);
 	if (r < 0)
 		return problem_internal(p, r, "pause the sandbox");
-	/* EBUSY: its time was over a moment ago, and it was paused for that. */
-	if (reply.err && reply.err != EBUSY)
+	if (reply.err)
 		return problem_warden(p, &reply, "be paused");
 	return 0;
 }
@@ -89,12 +88,12 @@ static int make_cold(struct sandbox *b, struct problem *p)
 
 static uint64_t time_left_ms(struct sandbox *b)
 {
-	int64_t left;
+	uint64_t now_us = clock_boot_us(), deadline_us;
 
 	pthread_mutex_lock(&b->lock);
-	left = b->info.end_ms - clock_wall_ms();
+	deadline_us = MAX(b->deadline_us, now_us);
 	pthread_mutex_unlock(&b->lock);
-	return MIN((uint64_t)MAX(left, INT64_C(0)), b->server->config.limits_timeout);
+	return MIN((deadline_us - now_us) / 1000, b->server->config.limits_timeout);
 }
 
 static int pause_warm(struct sandbox *b, struct problem *p)
@@ -143,16 +142,27 @@ int change_pause(struct sandbox *b, bool memory, struct problem *p)
 	return 0;
 }
 
-/* The end of the box is the sandbox's own, from the moment there can be one. */
+/* Its files are all there is of it again; whatever box it may have goes. */
+static void give_up_box(struct sandbox *b)
+{
+	(void)!sandbox_set_boxless(b, true);
+	sandbox_hang_up(b, true);
+	kill_box_later(b);
+}
+
+/* The end of the box is the sandbox's own, from the moment there can be one. One that was to be killed before may be
+ * there yet: it goes first, so that its end is not taken for that of the next. */
 static int resume_cold(struct sandbox *b, const struct sandbox_config *c, uint64_t timeout_ms,
 		       struct problem *p)
 {
-	int r;
+	int r = kill_box(b);
 
+	if (r < 0)
+		return problem_internal(p, r, "resume the sandbox");
 	(void)!sandbox_set_boxless(b, false);
 	r = sandbox_make_box(b, c, timeout_ms, p);
 	if (r < 0)
-		(void)!sandbox_set_boxless(b, true);
+		give_up_box(b); /* it may have been made all the same */
 	return r;
 }
 
@@ -162,14 +172,25 @@ static void set_running(struct sandbox *b, uint64_t asked_us, uint64_t timeout_m
 	pthread_mutex_lock(&b->lock);
 	if (b->info.state != STORE_ENDED && b->deadline_pause_us < asked_us + timeout_ms * 1000) {
 		b->info.state = STORE_RUNNING;
+		b->deadline_us = asked_us + timeout_ms * 1000;
 		b->info.end_ms = clock_wall_ms() + (int64_t)timeout_ms;
 	}
 	pthread_mutex_unlock(&b->lock);
 }
 
+/* What cannot be put on record has not happened: the next server would go by the record, and kill the box with all that was
+ * done in it. One that was only frozen goes on all the same, and the next server sees that it does. */
+static void undo_resume(struct sandbox *b, const struct sandbox_config *old)
+{
+	if (!old->cold || sandbox_config_replace(b, old) < 0)
+		return;
+	set_state(b, STORE_PAUSED);
+	give_up_box(b);
+}
+
 int change_resume(struct sandbox *b, uint64_t timeout_ms, bool memory, struct problem *p)
 {
-	struct sandbox_config c;
+	struct sandbox_config old, c;
 	uint64_t asked_us;
 	int r = 0;
 
@@ -183,14 +204,17 @@ int change_resume(struct sandbox *b, uint64_t timeout_ms, bool memory, struct pr
 	r = c.cold ? resume_cold(b, &c, timeout_ms, p) : resume_warm(b, timeout_ms, p);
 	if (r < 0)
 		return r;
+	old = c;
 	c.cold = false;
 	uuid_new(c.execution);
 	r = sandbox_config_replace(b, &c);
 	set_running(b, asked_us, timeout_ms);
 	if (r == 0)
 		r = sandbox_save(b);
-	if (r < 0)
+	if (r < 0) {
+		undo_resume(b, &old);
 		return problem_internal(p, r, "save that the sandbox was resumed");
+	}
 	sandbox_log(b, "info", "resumed");
 	event_add(b, "resumed", NULL);
 	return 0;

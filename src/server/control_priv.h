@@ -117,10 +117,8 @@ _must_check_ int change_snapshot(struct sandbox *b, char ret_layer[static WARDEN
 				 struct problem *p);
 _must_check_ int change_snapshot_done(struct sandbox *b);
 
-/* Asks the warden to kill the box; 0 also when there is none left. Later: in the worker's
- * thread. */
+/* Asks the warden to kill the box; 0 also when there is none left. */
 _must_check_ int kill_box(struct sandbox *b);
-void kill_box_later(struct sandbox *b);
 
 /* Drops a layer ("": none) that nobody stands on; later, if a box still does. */
 void layer_release(struct server *s, const char *layer);

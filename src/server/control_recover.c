@@ -2,8 +2,8 @@
 /*
  * After the death of a server or of the whole service: the next one takes up what it was at. The
  * record holds. A sandbox that is on record as paused without memory but still has a box was being
- * paused, or resumed: the box goes. A layer that is on record as pending was being made: it goes
- * unless somebody stands on it by now.
+ * paused, or resumed: the box goes (boxes.c). A layer that is on record as pending was being made: it
+ * goes unless somebody stands on it by now.
  */
 #include "server/control_priv.h"
 
@@ -17,35 +17,21 @@ static void finish(struct sandbox *b)
 	if (change_begin(b) < 0)
 		return;
 	sandbox_config_of(b, &c);
-	if (c.cold && kill_box(b) < 0)
-		kill_box_later(b);
-	if (*c.pending) {
-		c.n_layers = 0;
-		layers_release(b->server, &c);
-		if (change_snapshot_done(b) < 0)
-			sandbox_log(b, "error",
-				    "a snapshot that was not finished could not be forgotten");
-	}
+	c.n_layers = 0;
+	layers_release(b->server, &c);
+	if (change_snapshot_done(b) < 0)
+		sandbox_log(b, "error", "a snapshot that was not finished could not be forgotten");
 	change_end(b);
 }
 
 static void take_up(struct sandbox *b)
 {
 	struct sandbox_config c;
-	bool has_box;
 
 	sandbox_config_of(b, &c);
-	pthread_mutex_lock(&b->lock);
-	has_box = b->control_fd >= 0;
-	b->boxless = c.cold;
-	if (c.cold)
-		b->info.state = STORE_PAUSED;
-	pthread_mutex_unlock(&b->lock);
-	if (c.cold && has_box)
-		sandbox_hang_up(b, true);
-	if ((c.cold && has_box) || *c.pending)
+	if (*c.pending)
 		worker_add(b, finish);
-	if (!c.cold && has_box)
+	if (!c.cold)
 		worker_add(b, network_take_up);
 }
 
@@ -68,7 +54,7 @@ bool control_needs_no_box(const struct store_sandbox *info)
 	struct sandbox_config c;
 
 	sandbox_config_read(info->config, &c);
-	return info->state == STORE_PAUSED && c.cold;
+	return c.cold;
 }
 
 void control_limits(struct server *s, const struct store_sandbox *info, struct warden_limits *ret)

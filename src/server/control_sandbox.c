@@ -29,16 +29,23 @@ static int move_deadline(struct request *r, const char *name, uint64_t default_s
 	_cleanup_(request_end_change) struct sandbox *b = NULL;
 	struct problem p = { 0 };
 	uint64_t timeout_ms;
+	bool paused;
+	int e = 0;
 
 	if (body_timeout(r, name, default_s, &timeout_ms, &p) < 0)
 		return problem_reply(r, &p);
 	b = request_begin_change(r);
 	if (!b)
 		return 0;
-	if (sandbox_state(b) == STORE_PAUSED)
+	paused = sandbox_state(b) == STORE_PAUSED;
+	if (!paused) {
+		e = change_deadline(b, timeout_ms, only_later, &p);
+		/* Its time was over a moment ago, which we have heard of by now. */
+		paused = e < 0 && sandbox_state(b) == STORE_PAUSED;
+	}
+	if (paused)
 		return reply_error(r, 404, "sandbox '%s' is not running: it is paused", b->info.id);
-	return change_deadline(b, timeout_ms, only_later, &p) < 0 ? problem_reply(r, &p) :
-								    reply_empty(r, 204);
+	return e < 0 ? problem_reply(r, &p) : reply_empty(r, 204);
 }
 
 int handle_timeout(struct request *r)
@@ -79,8 +86,7 @@ static int reply_connect(struct request *r, uint64_t default_s)
 	paused = sandbox_state(b) == STORE_PAUSED;
 	if (!paused) {
 		e = change_deadline(b, timeout_ms, true, &p);
-		/* Its time was over a moment ago: it is being paused, only we have not heard of
-		 * it yet. */
+		/* Its time was over a moment ago: it is paused. */
 		paused = e < 0 && p.status == 409;
 	}
 	if (paused)

@@ -68,12 +68,13 @@ int change_deadline(struct sandbox *b, uint64_t timeout_ms, bool only_later, str
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
+	uint64_t deadline_us = clock_boot_us() + timeout_ms * 1000;
 	int64_t end_ms = clock_wall_ms() + (int64_t)timeout_ms;
 	bool later;
 	int r;
 
 	pthread_mutex_lock(&b->lock);
-	later = end_ms > b->info.end_ms;
+	later = deadline_us > b->deadline_us;
 	pthread_mutex_unlock(&b->lock);
 	if (only_later && !later)
 		return 0;
@@ -85,6 +86,7 @@ int change_deadline(struct sandbox *b, uint64_t timeout_ms, bool only_later, str
 	if (reply.err)
 		return problem_warden(p, &reply, "get another time-out");
 	pthread_mutex_lock(&b->lock);
+	b->deadline_us = deadline_us;
 	b->info.end_ms = end_ms;
 	pthread_mutex_unlock(&b->lock);
 	r = sandbox_save(b);
@@ -107,11 +109,15 @@ int kill_box(struct sandbox *b)
 	return reply.err == ENOENT ? 0 : -reply.err;
 }
 
-/* In the worker's thread: once more what kill_box() could not do in time. */
+/* In the worker's thread: once more what could not be done in time. A sandbox that was resumed since has another box of
+ * the same name, which is not meant. */
 static void kill_again(struct sandbox *b)
 {
-	int r = kill_box(b);
+	bool ended = change_begin(b) < 0;
+	int r = ended || sandbox_is_boxless(b) ? kill_box(b) : 0;
 
+	if (!ended)
+		change_end(b);
 	if (r < 0)
 		server_log(b->server, "error", "kill",
 			   json_pack("{s:s, s:s}", "sandbox", b->info.id, "error", strerror(-r)));

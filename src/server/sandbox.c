@@ -124,6 +124,16 @@ int sandbox_set_boxless(struct sandbox *b, bool boxless)
 	return ended ? -ENOENT : 0;
 }
 
+bool sandbox_is_boxless(struct sandbox *b)
+{
+	bool boxless;
+
+	pthread_mutex_lock(&b->lock);
+	boxless = b->boxless;
+	pthread_mutex_unlock(&b->lock);
+	return boxless;
+}
+
 /* Saves are done one after the other, so that the last state is the one that is kept. */
 int sandbox_save(struct sandbox *b)
 {

@@ -39,6 +39,7 @@ struct sandbox {
 	struct store_sandbox info; /* id, key_id, tokens, env, template and metadata never change */
 	int control_fd; /* -EBADF while there is no box: paused without memory, or ended */
 	bool boxless; /* its files are all there is of it: the end of its last box is not its own */
+	uint64_t deadline_us;       /* since boot; info.end_ms is for people */
 	uint64_t deadline_pause_us; /* when it was last paused because its time was over */
 	struct op *ops;             /* open ones: hung up when it is paused or ends */
 	struct isolation isolation;
@@ -79,6 +80,7 @@ _must_check_ int sandbox_set_box(struct sandbox *b, int control_fd,
 void sandbox_hang_up(struct sandbox *b, bool box);
 /* Whether its files are all there is of it, and no box's end its own. -ENOENT when it has ended. */
 _must_check_ int sandbox_set_boxless(struct sandbox *b, bool boxless);
+bool sandbox_is_boxless(struct sandbox *b);
 /* Saves info as it is now. Call with the lock free. */
 _must_check_ int sandbox_save(struct sandbox *b);
 /* It is over: out of the table, hung up, saved as ended with this reason. False when somebody else was first. */

@@ -105,12 +105,24 @@ static void on_kill(struct warden *w, struct ward *d, struct pending *p)
 	talk_reply(w, p, NULL, -EBADF);
 }
 
+static bool is_being_paused(const struct ward *d)
+{
+	return d->state == WARD_FREEZING && !d->copy;
+}
+
 static void on_pause(struct warden *w, struct ward *d, struct pending *p)
 {
 	int r;
 
 	if (d->state == WARD_PAUSED) {
 		talk_reply(w, p, d, -EBADF);
+		return;
+	}
+	/* Its time is over, or somebody else asked: whoever asked last is told how it went. */
+	if (is_being_paused(d)) {
+		REFUSE(w, &d->pending, ECANCELED, "somebody asked for it once more");
+		d->to_pause = false;
+		d->pending = *p;
 		return;
 	}
 	if (d->state != WARD_RUNNING) {
@@ -126,17 +138,24 @@ static void on_pause(struct warden *w, struct ward *d, struct pending *p)
 		d->pending = *p;
 }
 
-static void on_resume(struct warden *w, struct ward *d, uint64_t timeout_ms, struct pending *p)
+/* While its files are copied, its time counts if it is to go on afterwards. */
+static bool may_get_time(const struct ward *d, bool resume)
+{
+	if (d->copy)
+		return !resume && !d->stay_paused;
+	return d->state != WARD_PAUSED || resume;
+}
+
+/* Whoever gives it time while it is being paused wants it to run: it goes on. */
+static void give_time(struct warden *w, struct ward *d, uint64_t timeout_ms, struct pending *p)
 {
 	int r = 0;
 
-	if (d->state != WARD_RUNNING && d->state != WARD_PAUSED) {
-		wrong_state(w, p);
-		return;
-	}
 	ward_set_deadline(w, d, timeout_ms);
-	if (d->state == WARD_PAUSED)
+	if (d->state == WARD_PAUSED || is_being_paused(d)) {
+		REFUSE(w, &d->pending, ECANCELED, "somebody wants it to go on");
 		r = ward_thaw(w, d);
+	}
 	if (r < 0)
 		talk_refuse(w, p, -r, "thaw", "the sandbox cannot go on");
 	else
@@ -152,11 +171,10 @@ static void on_deadline(struct warden *w, const struct warden_deadline *q, bool 
 		no_such_box(w, p);
 	} else if (q->timeout_ms > w->config->limits_timeout) {
 		REFUSE(w, p, EINVAL, "the time-out is beyond what is configured");
-	} else if (resume) {
-		on_resume(w, d, q->timeout_ms, p);
+	} else if (!may_get_time(d, resume)) {
+		wrong_state(w, p);
 	} else {
-		ward_set_deadline(w, d, q->timeout_ms);
-		talk_reply(w, p, d, -EBADF);
+		give_time(w, d, q->timeout_ms, p);
 	}
 }
 

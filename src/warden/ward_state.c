@@ -57,6 +57,7 @@ int ward_thaw(struct warden *w, struct ward *d)
 	if (r < 0)
 		return r;
 	d->state = WARD_RUNNING;
+	d->to_pause = false;
 	timer_set(w, &d->timer, d->deadline_us);
 	return 0;
 }

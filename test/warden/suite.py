@@ -262,6 +262,38 @@ def test_pause_resume():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+def at_its_deadline(w, s, id, type, payload):
+    """Asks for something in the moment in which the time of this box is over and it is to be paused: the warden sees the
+    time first, then the request, and not all of the box stands still yet. The reply, and the control socket."""
+    control = s.create(id, timeout_ms=60000, flags=PAUSE_FLAG).fd
+    assert s.deadline(DEADLINE, id, 2000).err == 0
+    os.kill(w.process.pid, signal.SIGSTOP)
+    time.sleep(2.1)
+    request = s.send(type, payload)
+    os.kill(w.process.pid, signal.SIGCONT)
+    return s.wait_reply(request), control
+
+
+def test_asked_at_the_deadline():
+    need(FREEZER, "freezer")
+    w = warden()
+    s = w.server()
+    s.hello()
+    # Whoever gives it more time then is believed: it goes on.
+    for id, type in (("d", DEADLINE), ("r", RESUME)):
+        r, control = at_its_deadline(w, s, id, type, struct.pack("<32sQ", c_id(id), 50000))
+        assert r.err == 0 and r.box.state == RUNNING and 0 < r.box.left_ms <= 50000, (id, r.err, r.box.left_ms)
+        assert sh(control, "echo hi") == (0, "hi\n")
+        assert not [event for event in s.events if event[0] == PAUSED], id
+    # Whoever asks for a pause then is answered when it is paused.
+    r, _ = at_its_deadline(w, s, "p", PAUSE, struct.pack("<32s", b"p"))
+    assert r.err == 0 and r.box.state == IS_PAUSED, (r.err, r.box.state)
+    # One that is paused has no deadline to set.
+    assert s.deadline(DEADLINE, "p", 60000).err == errno.EBUSY
+    assert s.deadline(RESUME, "p", 60000).err == 0
+    assert w.stop() == 0 and stale_boxes() == []
+
+
 def test_box_ends_itself():
     w = warden()
     s = w.server()
