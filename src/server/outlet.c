@@ -28,6 +28,15 @@ struct outlet *outlet_find(struct outlets *all, const char *id)
 	return NULL;
 }
 
+static struct held *held_new(void)
+{
+	struct held *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->refs = 1;
+	return h;
+}
+
 void held_unref(struct held *h)
 {
 	if (!h || --h->refs > 0)
@@ -43,25 +52,28 @@ static void wake(const struct outlets *all)
 
 void outlet_set_stale(struct outlet *o)
 {
-	if (o->stale || !o->held)
+	struct stale_list *list = o->urgent ? &o->all->urgent : &o->all->refresh;
+
+	if (o->stale == list || !o->held)
 		return;
-	o->stale = true;
+	outlet_clear_stale(o);
+	o->stale = list;
 	o->stale_next = NULL;
-	o->stale_link = o->all->last_stale;
+	o->stale_link = list->last;
 	*o->stale_link = o;
-	o->all->last_stale = &o->stale_next;
+	list->last = &o->stale_next;
 }
 
 void outlet_clear_stale(struct outlet *o)
 {
 	if (!o->stale)
 		return;
-	o->stale = false;
 	*o->stale_link = o->stale_next;
 	if (o->stale_next)
 		o->stale_next->stale_link = o->stale_link;
 	else
-		o->all->last_stale = o->stale_link;
+		o->stale->last = o->stale_link;
+	o->stale = NULL;
 }
 
 static void init_condition(pthread_cond_t *c)
@@ -139,12 +151,22 @@ static struct timespec in_ms(unsigned ms)
 	return t;
 }
 
+/* With the lock held: egress is told, and answers. */
+static void begin_waiting(struct outlet *o)
+{
+	o->settled = false;
+	o->urgent = true;
+	outlet_set_stale(o);
+	wake(o->all);
+}
+
 /* With the lock held. */
 static int await_settled(struct outlet *o)
 {
 	struct timespec until = in_ms(APPLY_MS);
 	int r = 0;
 
+	begin_waiting(o);
 	while (!o->settled && !o->all->stop && r == 0)
 		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
 	if (o->settled)
@@ -154,20 +176,22 @@ static int await_settled(struct outlet *o)
 
 int outlet_apply(struct outlet *o, struct network *n)
 {
-	struct held *wanted = calloc(1, sizeof(*wanted)), *before;
+	struct held *wanted = held_new(), *before;
 	int r;
 
 	if (!wanted)
 		return -ENOMEM;
-	wanted->refs = 1;
+	pthread_mutex_lock(&o->all->lock);
+	/* Before anything was said nothing was allowed, and that can be told. */
+	before = o->held ? o->held : held_new();
+	if (!before) {
+		pthread_mutex_unlock(&o->all->lock);
+		free(wanted);
+		return -ENOMEM;
+	}
 	wanted->network = *n;
 	*n = (struct network){ 0 };
-	pthread_mutex_lock(&o->all->lock);
-	before = o->held;
 	o->held = wanted;
-	o->settled = false;
-	outlet_set_stale(o);
-	wake(o->all);
 	r = await_settled(o);
 	/* A box that was made again without doors reaches nothing anyway. */
 	if (r == -ENOENT && !network_allows(&wanted->network))
@@ -175,7 +199,8 @@ int outlet_apply(struct outlet *o, struct network *n)
 	if (r < 0) {
 		o->held = before;
 		outlet_clear_stale(o);
-		/* Whatever egress did of it, the old ones hold from now on: it is told them again. */
+		/* Whatever egress did of it, the old ones hold from now on: it is told them again, as soon as can be. */
+		o->urgent = true;
 		outlet_set_stale(o);
 		wake(o->all);
 	}
@@ -226,9 +251,7 @@ json_t *outlet_result(struct outlet *o)
 
 	pthread_mutex_lock(&o->all->lock);
 	/* Egress speaks of one thing after the other: with its answer to this, all that it said before is here. */
-	o->settled = false;
-	outlet_set_stale(o);
-	wake(o->all);
+	begin_waiting(o);
 	while ((!o->settled || has_open(&o->log)) && r == 0)
 		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
 	all = run_network_json(&o->log, o->catches);
@@ -245,7 +268,8 @@ int outlets_new(struct server *s, struct outlets **ret)
 	if (!all)
 		return -ENOMEM;
 	*all = (struct outlets){ .server = s, .sock = -EBADF, .next_sock = -EBADF };
-	all->last_stale = &all->stale;
+	all->urgent.last = &all->urgent.first;
+	all->refresh.last = &all->refresh.first;
 	all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (all->wake_fd < 0) {
 		int r = -errno;

@@ -5,7 +5,8 @@
  *
  * Theory of operation: only one thread ever reads from or writes to egress. Who wants rules to hold puts them into the
  * outlet, marks it as stale, wakes the thread and waits; the thread sends what is stale, one outlet at a time, and
- * settles it when egress has answered. Egress does not read while it has an answer that we do not take: so
+ * settles it when egress has answered. Those that somebody waits for come before those that are only told anew, of which
+ * a changed secret or a new egress makes thousands. Egress does not read while it has an answer that we do not take: so
  * nothing is sent while one is due. With a new socket everything is stale again, and whoever waits is served by the
  * next egress without knowing of it.
  *
@@ -27,6 +28,11 @@ struct held {
 	struct network network;
 };
 
+/* Outlets that egress is to be told of, in turn. */
+struct stale_list {
+	struct outlet *first, **last;
+};
+
 struct outlets {
 	struct server *server;
 	pthread_t thread;
@@ -36,8 +42,8 @@ struct outlets {
 	bool awaits_answer;
 	pthread_mutex_t lock;
 	bool stop;
-	int next_sock;                      /* one that the thread has not taken up yet */
-	struct outlet *stale, **last_stale; /* those that egress is to be told of, in turn */
+	int next_sock;                     /* one that the thread has not taken up yet */
+	struct stale_list urgent, refresh; /* the second when the first is empty */
 	struct outlet *bucket[OUTLET_BUCKETS];
 };
 
@@ -48,7 +54,8 @@ struct outlet {
 	char key_id[STORE_ID_SIZE];
 	bool catches;
 	struct held *held;                       /* what is to hold; NULL: nothing was said yet */
-	bool stale;                              /* egress is to be told: it is in the list, */
+	bool urgent;                             /* until it is settled: somebody waits for it */
+	struct stale_list *stale;                /* egress is to be told: it is in this list, */
 	struct outlet *stale_next, **stale_link; /* before this one and behind that */
 	bool told;                               /* it was, and has not answered */
 	bool settled;                            /* it has answered: err is its word */

@@ -60,7 +60,7 @@ static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID
 	struct outlet *o;
 
 	pthread_mutex_lock(&all->lock);
-	o = all->stale;
+	o = all->urgent.first ? all->urgent.first : all->refresh.first;
 	if (o) {
 		outlet_clear_stale(o);
 		o->told = true;
@@ -125,6 +125,7 @@ static void applied(struct outlets *all, const struct egress_applied *a)
 	if (o && o->told) {
 		o->told = false;
 		o->settled = !o->stale;
+		o->urgent = o->urgent && !o->settled;
 		o->err = a->err;
 		pthread_cond_broadcast(&o->changed);
 	}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms that are killed: the network of boxes comes back, the rules stay, and nothing is left (kill -9 each)."""
+import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import places
@@ -76,6 +78,26 @@ def test_server(world):
     assert service.wait_for(lambda: box.command("grep -c data /tmp/drip")[1] == "60\n", pause=0.2), box.command("tail -n 3 /tmp/drip")
     assert box.update(allowOut=["other.example"], denyOut=["0.0.0.0/0"]).status in (200, 204)
     assert hello(box)["status"] == 403 and hello(box, "other.example")["status"] == 200
+
+
+def test_change_without_record(world):
+    """the server killed between a change and its record: with the next one the record holds, and a box without network has none"""
+    box, said = world.box(), []
+
+    def change():
+        with contextlib.suppress(raw.Closed, OSError):
+            said.append(box.update(allowOut=["web.example"], denyOut=["0.0.0.0/0"]).status)
+
+    asking = threading.Thread(target=change)
+    with world.running.store_locked():
+        asking.start()
+        assert service.wait_for(lambda: works(box)), said
+        os.kill(world.running.server_pid(), signal.SIGKILL)
+        asking.join()
+    assert not said, "it was answered before the server was killed"
+    assert service.wait_for(world.running.ready)
+    assert service.wait_for(lambda: hello(box).get("status") == 403), hello(box)
+    assert box.client.ask("GET", f"/sandboxes/{box.id}").json()["allowInternetAccess"] is False
 
 
 def test_warden(world):

@@ -187,6 +187,16 @@ def test_pause(world):
     assert hello(box, "other.example")["status"] == 403
 
 
+def test_not_saved(world):
+    """new rules that cannot be saved are refused: the old ones hold, and are shown"""
+    box = world.box("web.example")
+    with world.running.store_locked():
+        assert box.update(allowOut=["other.example"], denyOut=["0.0.0.0/0"]).status == 500
+    assert box.client.ask("GET", f"/sandboxes/{box.id}").json()["network"]["allowOut"] == ["web.example"]
+    assert hello(box)["status"] == 200
+    assert hello(box, "other.example")["status"] == 403
+
+
 def test_update_during_lookup(world):
     """rules that change while a name is being looked up: the new ones hold when the answer comes"""
     world.net.records({"late.wild.example": {"A": ["45.67.90.77"], "mode": 3.0}})

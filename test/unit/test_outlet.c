@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's conversation with egress. The test takes egress' part, and says when it dies. */
-#include "server/outlet.h"
+#include "server/outlet_priv.h"
 
 #include "server/http.h"
 #include "server/sandbox.h"
@@ -128,11 +128,26 @@ static void expect_rule(struct egress_end *e, const char *name)
 	assert_string_equal(rule, name);
 }
 
+/* Whose policy comes next, all of it. */
+static void hear_of(struct egress_end *e, const char *id)
+{
+	do {
+		assert_true(hear(e, WAIT_MS));
+		assert_string_equal(e->f.as_COMMIT.id, id);
+	} while (e->f.head.type != EGRESS_COMMIT);
+}
+
+static void answer_of(const struct egress_end *e, const char *id, int err)
+{
+	struct egress_frame f = { .as_APPLIED = { .err = err } };
+
+	(void)snprintf(f.as_APPLIED.id, sizeof(f.as_APPLIED.id), "%s", id);
+	assert_int_equal(egress_send(e->sock, EGRESS_APPLIED, &f, NULL, 0), 0);
+}
+
 static void answer(const struct egress_end *e, int err)
 {
-	struct egress_frame f = { .as_APPLIED = { .id = "i1", .err = err } };
-
-	assert_int_equal(egress_send(e->sock, EGRESS_APPLIED, &f, NULL, 0), 0);
+	answer_of(e, "i1", err);
 }
 
 static void tell(const struct egress_end *e, uint64_t number, unsigned reason, uint32_t flags)
@@ -273,6 +288,68 @@ static void test_refused(void **state)
 	fd_close(next.sock);
 }
 
+/* The first rules of all are refused: what egress may have made of them is taken back. */
+static void test_first_refused(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, ESRCH);
+	assert_int_equal(end(&w), -ESRCH);
+	expect_rule(&e, "");
+	answer(&e, 0);
+	fd_close(e.sock);
+}
+
+static bool is_stale(struct outlet *o)
+{
+	bool stale;
+
+	pthread_mutex_lock(&o->all->lock);
+	stale = o->stale;
+	pthread_mutex_unlock(&o->all->lock);
+	return stale;
+}
+
+/* Whoever waits for rules is served before those whose secret has changed, and so by the next egress. */
+static void test_who_waits_is_first(void **state)
+{
+	enum { OTHERS = 50 };
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct outlet *others[OTHERS];
+	char id[OTHERS][WARDEN_ID_SIZE];
+	struct wish w;
+
+	for (size_t i = 0; i < OTHERS; i++) {
+		(void)snprintf(id[i], sizeof(id[i]), "other%zu", i);
+		others[i] = outlet_open(server.outlets, id[i], "key1", false);
+		assert_non_null(others[i]);
+		begin(&w, others[i], WITH_SECRET);
+		hear_of(&e, id[i]);
+		answer_of(&e, id[i], 0);
+		assert_int_equal(end(&w), 0);
+	}
+	outlets_secret_changed(server.outlets, "key1", "k");
+	assert_true(hear(&e, WAIT_MS)); /* the first of them: POLICY */
+	memcpy(id[0], e.f.as_POLICY.id, sizeof(id[0]));
+	hear_of(&e, id[0]);
+	begin(&w, *state, A);
+	while (!is_stale(*state))
+		(void)poll(NULL, 0, 1);
+	answer_of(&e, id[0], 0);
+	hear_of(&e, "i1");
+	next = connect_egress(server.outlets);
+	hear_of(&next, "i1");
+	answer(&next, 0);
+	assert_int_equal(end(&w), 0);
+	for (size_t i = 0; i < OTHERS; i++)
+		outlet_close(others[i]);
+	fd_close(e.sock);
+	fd_close(next.sock);
+}
+
 /* Egress dies with the rules unanswered: who waits is served by the next one. */
 static void test_dies_in_between(void **state)
 {
@@ -408,6 +485,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_waits_for_the_answer, start, stop),
 		cmocka_unit_test_setup_teardown(test_before_there_is_one, start, stop),
 		cmocka_unit_test_setup_teardown(test_refused, start, stop),
+		cmocka_unit_test_setup_teardown(test_first_refused, start, stop),
+		cmocka_unit_test_setup_teardown(test_who_waits_is_first, start, stop),
 		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),
 		cmocka_unit_test_setup_teardown(test_secret_changes, start, stop),
 		cmocka_unit_test_setup_teardown(test_events, start, stop),
