@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/outlet_priv.h"
 
+#include "base/clock.h"
 #include "run/result.h"
 
 #include <sys/eventfd.h>
@@ -292,13 +293,15 @@ int outlets_start(struct outlets *all)
 
 void outlets_connect(struct outlets *all, int sock)
 {
-	int old;
+	int old = -EBADF;
 
-	if (sock < 0)
-		return; /* a message without one */
 	pthread_mutex_lock(&all->lock);
-	old = all->next_sock;
-	all->next_sock = sock;
+	if (sock >= 0) {
+		old = all->next_sock;
+		all->next_sock = sock;
+	} else { /* a message without one: we have as many descriptors as we may */
+		all->meet_us = clock_boot_us() + OUTLET_MEET_US;
+	}
 	pthread_mutex_unlock(&all->lock);
 	fd_close(old);
 	wake(all);

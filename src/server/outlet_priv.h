@@ -21,6 +21,7 @@
 #include <pthread.h>
 
 #define OUTLET_BUCKETS 1024
+#define OUTLET_MEET_US UINT64_C(1000000) /* that a new egress gets to come by itself */
 
 /* Rules that several threads hold for a while; counted under the lock. */
 struct held {
@@ -38,10 +39,13 @@ struct outlets {
 	pthread_t thread;
 	bool has_thread;
 	int wake_fd; /* an eventfd: there is something to do */
-	int sock;    /* to egress; this and the next are the thread's own */
+	int sock;    /* to egress; this and the next two are the thread's own */
 	bool awaits_answer;
+	bool retry; /* what could not be sent, in a moment */
 	pthread_mutex_t lock;
 	bool stop;
+	uint64_t
+		meet_us; /* when the warden is asked for another socket; 0: there is one, or never was */
 	int next_sock;                     /* one that the thread has not taken up yet */
 	struct stale_list urgent, refresh; /* the second when the first is empty */
 	struct outlet *bucket[OUTLET_BUCKETS];
@@ -62,7 +66,8 @@ struct outlet {
 	int err;
 	pthread_cond_t changed;
 	struct net_log log;
-	uint64_t second; /* in which that many lines went into the sandbox's log, */
+	uint64_t used_up, used_down; /* bytes, as far as egress has told */
+	uint64_t second;             /* in which that many lines went into the sandbox's log, */
 	unsigned lines;
 	uint64_t unlogged; /* and that many events did not */
 };

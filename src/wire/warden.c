@@ -107,6 +107,7 @@ static bool payload_ok(const struct warden_frame *f)
 	case WARDEN_SOCKET:
 		return warden_id_ok(f->as_SOCKET.id) && !f->as_SOCKET.zero &&
 		       (f->as_SOCKET.family == 4 || f->as_SOCKET.family == 6);
+	case WARDEN_MEET:
 	case WARDEN_EGRESS:
 		return !f->as_EGRESS.zero;
 	case WARDEN_REPLY:

@@ -65,6 +65,23 @@ def test_no_descriptors(world):
     assert works(box) and works(world.box("web.example"))
 
 
+def test_socket_lost(world):
+    """a new egress while the server can have no more descriptors, so that their socket is lost: they meet all the same"""
+    box = world.box("web.example")
+    assert works(box)
+    server, before = world.running.server_pid(), world.egress_pid()
+    limits, lost = open(f"/proc/{server}/limits", encoding="ascii").read(), world.running.log().count("egress_lost")
+    limit_descriptors(server, 1)
+    try:
+        os.kill(before, signal.SIGKILL)
+        assert service.wait_for(lambda: world.egress_pid() not in (before, None))
+        assert service.wait_for(lambda: world.running.log().count("egress_lost") > lost)
+    finally:
+        limit_descriptors(server, limits.partition("Max open files")[2].split()[0])
+    assert service.wait_for(lambda: works(box)), "they do not meet again"
+    assert world.running.server_pid() == server, "the server was started again"
+
+
 def test_server(world):
     """the server killed: a download goes on, the rules stay, and the new one can change them"""
     box = world.box("web.example")

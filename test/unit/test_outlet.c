@@ -73,6 +73,36 @@ int secret_expand(struct server *s, const char *key_id, const char *text, char *
 	return 0;
 }
 
+static int meetings; /* that were asked for; atomic */
+
+int link_ask(struct link *l, enum warden_type type, struct warden_frame *request,
+	     unsigned timeout_ms, struct warden_reply *ret, int *ret_fd)
+{
+	(void)l;
+	(void)request;
+	(void)timeout_ms;
+	(void)ret;
+	(void)ret_fd;
+	assert_int_equal(type, WARDEN_MEET);
+	(void)__atomic_add_fetch(&meetings, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int __real_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
+		       size_t n_fds);
+int __wrap_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
+		       size_t n_fds);
+
+static int fail_rule; /* errno value: the next rule meets this; atomic */
+
+int __wrap_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
+		       size_t n_fds)
+{
+	int err = type == EGRESS_RULE ? __atomic_exchange_n(&fail_rule, 0, __ATOMIC_SEQ_CST) : 0;
+
+	return err ? -err : __real_egress_send(sock, type, f, fds, n_fds);
+}
+
 /* --- egress ------------------------------------------------------------------------------------------------------ */
 
 struct egress_end {
@@ -213,7 +243,7 @@ static int start(void **state)
 	struct outlets *all;
 
 	secret = "first";
-	lines = more_lines = 0;
+	lines = more_lines = meetings = 0;
 	if (outlets_new(&server, &all) < 0 || outlets_start(all) < 0)
 		return -1;
 	server.outlets = all;
@@ -350,6 +380,59 @@ static void test_who_waits_is_first(void **state)
 	fd_close(next.sock);
 }
 
+/* The kernel has no memory for a message: that is no reason to part. */
+static void test_no_memory(void **state)
+{
+	static const int errors[] = { ENOBUFS, ENOMEM, EAGAIN };
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		__atomic_store_n(&fail_rule, errors[i], __ATOMIC_SEQ_CST);
+		begin(&w, *state, A);
+		expect_rule(&e, "a.test");
+		answer(&e, 0);
+		assert_int_equal(end(&w), 0);
+	}
+	fd_close(e.sock);
+}
+
+static void expect_meeting(void)
+{
+	int before = __atomic_load_n(&meetings, __ATOMIC_SEQ_CST);
+
+	for (int i = 0; i < WAIT_MS / 20; i++) {
+		if (__atomic_load_n(&meetings, __ATOMIC_SEQ_CST) > before)
+			return;
+		(void)poll(NULL, 0, 20);
+	}
+	fail_msg("nobody asked for a new socket to egress");
+}
+
+/* Both live, but have no socket to each other: the warden is asked, again and again. */
+static void test_meets_again(void **state)
+{
+	struct egress_end e;
+	struct wish w;
+
+	(void)poll(NULL, 0, 50);
+	assert_int_equal(__atomic_load_n(&meetings, __ATOMIC_SEQ_CST), 0); /* there was none yet */
+	outlets_connect(server.outlets, -EBADF);
+	expect_meeting();
+	e = connect_egress(server.outlets);
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	fd_close(e.sock);
+	expect_meeting();
+	expect_meeting();
+	e = connect_egress(server.outlets);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	fd_close(e.sock);
+}
+
 /* Egress dies with the rules unanswered: who waits is served by the next one. */
 static void test_dies_in_between(void **state)
 {
@@ -436,6 +519,41 @@ static void test_events(void **state)
 	fd_close(e.sock);
 }
 
+/* The next egress is told what was used; connections of the one before are over. */
+static void test_used(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct egress_frame f = { .as_EVENT = { .id = "i1",
+						.number = 1,
+						.how = EGRESS_HOW_CONNECT,
+						.reason = POLICY_ALLOWED,
+						.port = 443,
+						.used_up = 1000,
+						.used_down = 2000 } };
+	json_t *all;
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	assert_int_equal(egress_send(e.sock, EGRESS_EVENT, &f, NULL, 0), 0);
+	f.as_EVENT.number = 2;
+	f.as_EVENT.used_up = 10; /* less than it was: one that came late */
+	assert_int_equal(egress_send(e.sock, EGRESS_EVENT, &f, NULL, 0), 0);
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	next = connect_egress(server.outlets);
+	assert_true(hear(&next, WAIT_MS));
+	assert_int_equal(next.f.head.type, EGRESS_POLICY);
+	assert_int_equal(next.f.as_POLICY.limits.used_up, 1000);
+	assert_int_equal(next.f.as_POLICY.limits.used_down, 2000);
+	all = outlet_json(*state, 1000);
+	assert_false(json_is_true(
+		json_object_get(json_array_get(json_object_get(all, "connections"), 0), "open")));
+	json_decref(all);
+	fd_close(e.sock);
+	fd_close(next.sock);
+}
+
 /* A box that was made again and never got doors is not known to egress: it can be told to reach nothing, and that stays. */
 static void test_nothing_for_nobody(void **state)
 {
@@ -487,9 +605,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, start, stop),
 		cmocka_unit_test_setup_teardown(test_first_refused, start, stop),
 		cmocka_unit_test_setup_teardown(test_who_waits_is_first, start, stop),
+		cmocka_unit_test_setup_teardown(test_no_memory, start, stop),
+		cmocka_unit_test_setup_teardown(test_meets_again, start, stop),
 		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),
 		cmocka_unit_test_setup_teardown(test_secret_changes, start, stop),
 		cmocka_unit_test_setup_teardown(test_events, start, stop),
+		cmocka_unit_test_setup_teardown(test_used, start, stop),
 		cmocka_unit_test_setup_teardown(test_nothing_for_nobody, start, stop),
 		cmocka_unit_test_setup_teardown(test_closed_in_between, start, stop),
 	};

@@ -946,6 +946,7 @@ def hostile_messages():
         yield f"a socket of family {family}", message(SOCKET, struct.pack("<32sII", b"keep", family, 0))
     yield "a socket with a reserved field", message(SOCKET, struct.pack("<32sII", b"keep", 4, 1))
     yield "a socket to egress for the warden", message(EGRESS, bytes(8))
+    yield "a meeting with a reserved field", message(MEET, b"\1" + bytes(7))
 
 
 def test_hostile_messages():
