@@ -53,7 +53,7 @@ static void wake(const struct outlets *all)
 
 void outlet_set_stale(struct outlet *o)
 {
-	struct stale_list *list = o->urgent ? &o->all->urgent : &o->all->refresh;
+	struct stale_list *list = o->urgent ? &o->all->urgent : &o->all->refresh[o->turn];
 
 	if (o->stale == list || !o->held)
 		return;
@@ -102,6 +102,7 @@ struct outlet *outlet_open(struct outlets *all, const char *id, const char *key_
 	};
 	(void)snprintf(o->id, sizeof(o->id), "%s", id);
 	(void)snprintf(o->key_id, sizeof(o->key_id), "%s", key_id);
+	o->turn = bucket_of(o->key_id) % OUTLET_TURNS;
 	init_condition(&o->changed);
 	pthread_mutex_lock(&all->lock);
 	bucket = &all->bucket[bucket_of(o->id)];
@@ -175,9 +176,10 @@ static int await_settled(struct outlet *o)
 	return r < 0 ? r : -ENOTCONN;
 }
 
-int outlet_apply(struct outlet *o, struct network *n)
+int outlet_apply(struct outlet *o, struct network *n, bool insist)
 {
 	struct held *wanted = held_new(), *before;
+	bool stays;
 	int r;
 
 	if (!wanted)
@@ -197,7 +199,8 @@ int outlet_apply(struct outlet *o, struct network *n)
 	/* A box that was made again without doors reaches nothing anyway. */
 	if (r == -ENOENT && !network_allows(&wanted->network))
 		r = 0;
-	if (r < 0) {
+	stays = r == 0 || (insist && !o->settled);
+	if (!stays) {
 		o->held = before;
 		outlet_clear_stale(o);
 		/* Whatever egress did of it, the old ones hold from now on: it is told them again, as soon as can be. */
@@ -205,7 +208,7 @@ int outlet_apply(struct outlet *o, struct network *n)
 		outlet_set_stale(o);
 		wake(o->all);
 	}
-	held_unref(r < 0 ? wanted : before);
+	held_unref(stays ? before : wanted);
 	pthread_mutex_unlock(&o->all->lock);
 	return r;
 }
@@ -270,7 +273,8 @@ int outlets_new(struct server *s, struct outlets **ret)
 		return -ENOMEM;
 	*all = (struct outlets){ .server = s, .sock = -EBADF, .next_sock = -EBADF };
 	all->urgent.last = &all->urgent.first;
-	all->refresh.last = &all->refresh.first;
+	for (size_t i = 0; i < OUTLET_TURNS; i++)
+		all->refresh[i].last = &all->refresh[i].first;
 	all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (all->wake_fd < 0) {
 		int r = -errno;

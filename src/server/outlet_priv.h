@@ -6,9 +6,9 @@
  * Theory of operation: only one thread ever reads from or writes to egress. Who wants rules to hold puts them into the
  * outlet, marks it as stale, wakes the thread and waits; the thread sends what is stale, one outlet at a time, and
  * settles it when egress has answered. Those that somebody waits for come before those that are only told anew, of which
- * a changed secret or a new egress makes thousands. Egress does not read while it has an answer that we do not take: so
- * nothing is sent while one is due. With a new socket everything is stale again, and whoever waits is served by the
- * next egress without knowing of it.
+ * a changed secret or a new egress makes thousands; among these, keys take turns. Egress does not read while it has an
+ * answer that we do not take: so nothing is sent while one is due. With a new socket everything is stale again, and
+ * whoever waits is served by the next egress without knowing of it.
  *
  * The lock guards all that can change. It is never held while a message is sent, the store is asked or a sandbox is
  * looked for.
@@ -21,6 +21,7 @@
 #include <pthread.h>
 
 #define OUTLET_BUCKETS 1024
+#define OUTLET_TURNS 64                  /* more or less one for each key that is busy */
 #define OUTLET_MEET_US UINT64_C(1000000) /* that a new egress gets to come by itself */
 
 /* Rules that several threads hold for a while; counted under the lock. */
@@ -45,9 +46,11 @@ struct outlets {
 	pthread_mutex_t lock;
 	bool stop;
 	uint64_t
-		meet_us; /* when the warden is asked for another socket; 0: there is one, or never was */
-	int next_sock;                     /* one that the thread has not taken up yet */
-	struct stale_list urgent, refresh; /* the second when the first is empty */
+		meet_us; /* when the warden is asked for another socket; 0: one is there, or never was */
+	int next_sock;                           /* one that the thread has not taken up yet */
+	struct stale_list urgent;                /* before the next ones, */
+	struct stale_list refresh[OUTLET_TURNS]; /* of which each gets its turn */
+	size_t turn;
 	struct outlet *bucket[OUTLET_BUCKETS];
 };
 
@@ -56,6 +59,7 @@ struct outlet {
 	struct outlet *next; /* in its bucket */
 	char id[WARDEN_ID_SIZE];
 	char key_id[STORE_ID_SIZE];
+	size_t turn; /* its key's */
 	bool catches;
 	struct held *held;                       /* what is to hold; NULL: nothing was said yet */
 	bool urgent;                             /* until it is settled: somebody waits for it */

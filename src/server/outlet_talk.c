@@ -56,6 +56,18 @@ static void tell_missing(struct outlets *all, const char *id, size_t n)
 
 /* --- to egress ---------------------------------------------------------------------------------------------- */
 
+/* With the lock held. */
+static struct outlet *next_stale(struct outlets *all)
+{
+	struct outlet *o = all->urgent.first;
+
+	for (size_t i = 0; !o && i < OUTLET_TURNS; i++) {
+		all->turn = (all->turn + 1) % OUTLET_TURNS;
+		o = all->refresh[all->turn].first;
+	}
+	return o;
+}
+
 /* One that was stale, and is no longer; what it holds has been counted for us. */
 static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID_SIZE],
 			       char ret_key[static STORE_ID_SIZE], struct egress_limits *limits)
@@ -64,7 +76,7 @@ static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID
 	struct outlet *o;
 
 	pthread_mutex_lock(&all->lock);
-	o = all->urgent.first ? all->urgent.first : all->refresh.first;
+	o = next_stale(all);
 	if (o) {
 		outlet_clear_stale(o);
 		o->told = true;

@@ -66,7 +66,7 @@ int secret_expand(struct server *s, const char *key_id, const char *text, char *
 
 	(void)s;
 	(void)fail;
-	assert_string_equal(key_id, "key1");
+	assert_true(strcmp(key_id, "key1") == 0 || strcmp(key_id, "key2") == 0);
 	if (!now)
 		return -ENOENT;
 	(void)snprintf(ret, size, "%s", strchr(text, '$') ? now : text);
@@ -200,6 +200,7 @@ struct wish {
 	pthread_t thread;
 	struct outlet *outlet;
 	const char *rules;
+	bool insist;
 	int result;
 };
 
@@ -221,15 +222,20 @@ static void *apply(void *arg)
 	struct wish *w = arg;
 	struct network n = network_of(w->rules);
 
-	w->result = outlet_apply(w->outlet, &n);
+	w->result = outlet_apply(w->outlet, &n, w->insist);
 	network_done(&n);
 	return NULL;
 }
 
+static void begin_as(struct wish *w, struct outlet *o, const char *rules, bool insist)
+{
+	*w = (struct wish){ .outlet = o, .rules = rules, .insist = insist, .result = 1 };
+	assert_int_equal(pthread_create(&w->thread, NULL, apply, w), 0);
+}
+
 static void begin(struct wish *w, struct outlet *o, const char *rules)
 {
-	*w = (struct wish){ .outlet = o, .rules = rules, .result = 1 };
-	assert_int_equal(pthread_create(&w->thread, NULL, apply, w), 0);
+	begin_as(w, o, rules, false);
 }
 
 static int end(struct wish *w)
@@ -378,6 +384,74 @@ static void test_who_waits_is_first(void **state)
 		outlet_close(others[i]);
 	fd_close(e.sock);
 	fd_close(next.sock);
+}
+
+/* A key with many that are told anew does not keep another's waiting. */
+static void test_keys_take_turns(void **state)
+{
+	enum { MANY = 50 };
+	struct egress_end e = connect_egress(server.outlets);
+	struct outlet *many[MANY];
+	struct wish w;
+
+	for (size_t i = 0; i < MANY; i++) {
+		char id[WARDEN_ID_SIZE];
+
+		(void)snprintf(id, sizeof(id), "many%zu", i);
+		many[i] = outlet_open(server.outlets, id, "key2", false);
+		assert_non_null(many[i]);
+		begin(&w, many[i], WITH_SECRET);
+		hear_of(&e, id);
+		answer_of(&e, id, 0);
+		assert_int_equal(end(&w), 0);
+	}
+	begin(&w, *state, WITH_SECRET);
+	hear_of(&e, "i1");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	outlets_secret_changed(server.outlets, "key2", "k");
+	assert_true(hear(&e, WAIT_MS)); /* one of them is told, and the others wait */
+	outlets_secret_changed(server.outlets, "key1", "k");
+	while (e.f.head.type != EGRESS_COMMIT)
+		assert_true(hear(&e, WAIT_MS));
+	answer_of(&e, e.f.as_COMMIT.id, 0);
+	hear_of(&e, "i1");
+	answer(&e, 0);
+	for (size_t i = 0; i < MANY; i++)
+		outlet_close(many[i]);
+	fd_close(e.sock);
+}
+
+/* Nobody answers in time: rules that somebody wanted are not held, those on record are, as soon as somebody hears them. */
+static void test_nobody_answers(void **state)
+{
+	struct outlet *other = outlet_open(server.outlets, "i2", "key1", false);
+	bool has_rule[2] = { false, false };
+	struct egress_end e;
+	struct wish recorded, wanted;
+
+	assert_non_null(other);
+	begin_as(&recorded, *state, A, true);
+	begin(&wanted, other, A);
+	assert_int_equal(end(&recorded), -ETIMEDOUT);
+	assert_int_equal(end(&wanted), -ETIMEDOUT);
+	e = connect_egress(server.outlets);
+	for (int commits = 0; commits < 2;) {
+		bool is_other;
+
+		assert_true(hear(&e, WAIT_MS));
+		is_other = strcmp(e.f.as_COMMIT.id, "i2") == 0;
+		if (e.f.head.type == EGRESS_RULE)
+			has_rule[is_other] = true;
+		if (e.f.head.type != EGRESS_COMMIT)
+			continue;
+		answer_of(&e, is_other ? "i2" : "i1", 0);
+		commits++;
+	}
+	assert_true(has_rule[0]);
+	assert_false(has_rule[1]);
+	outlet_close(other);
+	fd_close(e.sock);
 }
 
 /* The kernel has no memory for a message: that is no reason to part. */
@@ -605,6 +679,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, start, stop),
 		cmocka_unit_test_setup_teardown(test_first_refused, start, stop),
 		cmocka_unit_test_setup_teardown(test_who_waits_is_first, start, stop),
+		cmocka_unit_test_setup_teardown(test_keys_take_turns, start, stop),
+		cmocka_unit_test_setup_teardown(test_nobody_answers, start, stop),
 		cmocka_unit_test_setup_teardown(test_no_memory, start, stop),
 		cmocka_unit_test_setup_teardown(test_meets_again, start, stop),
 		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),

@@ -1290,7 +1290,7 @@ def test_net_server_killed():
     s = w.server()
     s.hello()
     control = s.create("a").fd
-    assert s.net("a").err == 0
+    assert s.create("none").err == 0 and s.net("a").err == 0
     link = s.egress()
     assert link.allow("a", web.at) == 0
     os.kill(s.pid, signal.SIGKILL)
@@ -1300,6 +1300,10 @@ def test_net_server_killed():
     s = w.server()
     r = s.ask(HELLO, struct.pack("<II", 1, 0))
     assert r.err == 0
+    doors = {box.id: box.flags for box in (Box(data) for type, _, data, _ in s.events if type == BOX)}
+    assert doors == {"a": 1, "none": 0}, doors
+    s.egress().close()  # this one is lost: another can be had
+    assert s.ask(MEET, bytes(8)).err == 0
     link = s.egress()
     assert s.net("a").err == 0 and link.allow("a", web.at) == 0
     assert ask(control, web) == "HTTP/1.1 200 OK"
