@@ -266,6 +266,8 @@ static struct net *net_new(struct egress *g, const char *id)
 		return NULL;
 	memcpy(n->id, id, sizeof(n->id));
 	n->pause.due = listen_again;
+	/* Beyond all that the box before it had: numbers are given at less than one in a microsecond. */
+	n->last_number = clock_boot_us();
 	*place = n;
 	all->n++;
 	return n;

@@ -3,10 +3,12 @@
  * The two conversations. The warden is believed: if what it says cannot be understood, egress ends. The server is believed
  * about rules only: if it cannot be understood, it is hung up on and what holds stays.
  *
- * Each COMMIT is answered by one APPLIED. When the server does not take it, nothing more is read from the server until
- * it does, so that at most one answer waits.
+ * Each COMMIT is answered by one APPLIED. When the server does not take it, or there is no memory for it, nothing more is
+ * read from the server until it is sent, so that at most one answer waits.
  */
 #include "egress/core.h"
+
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -17,12 +19,14 @@
 #define LINE_MAX_BYTES 1024   /* of the log; less than a pipe takes without blocking */
 #define BATCH 64              /* messages of the server in one go; boxes want their turn */
 #define SERVER_ROOM (1 << 20) /* bytes of events that wait for it */
+#define RETRY_US 50000        /* when there was no memory for an answer */
 
 struct talk {
 	struct watch warden, server;
 	int warden_fd, server_fd;
 	uint64_t servers; /* that there have been */
 	bool answer_waits;
+	struct timer retry; /* the answer's */
 	struct egress_frame answer;
 };
 
@@ -55,6 +59,7 @@ static void hang_up(struct egress *g, struct talk *t)
 {
 	watch_remove(g, &t->server);
 	fd_closep(&t->server_fd);
+	timer_clear(g, &t->retry);
 	t->answer_waits = false;
 }
 
@@ -69,12 +74,22 @@ int talk_event(struct egress *g, const struct egress_event *e)
 static void send_answer(struct egress *g, struct talk *t)
 {
 	int r = egress_send(t->server_fd, EGRESS_APPLIED, &t->answer, NULL, 0);
+	bool no_memory = r == -ENOBUFS || r == -ENOMEM;
 
-	t->answer_waits = r == -EAGAIN;
-	if (r < 0 && r != -EAGAIN)
+	t->answer_waits = r == -EAGAIN || no_memory;
+	if (r < 0 && !t->answer_waits) {
 		hang_up(g, t);
-	else
-		watch_change(g, &t->server, t->answer_waits ? EPOLLOUT : EPOLLIN);
+		return;
+	}
+	if (no_memory) /* that the socket can be written to says nothing now */
+		timer_set(g, &t->retry, clock_boot_us() + RETRY_US);
+	watch_change(g, &t->server, no_memory ? 0 : r < 0 ? EPOLLOUT : EPOLLIN);
+}
+
+static void retry_due(struct egress *g, struct timer *self)
+{
+	(void)self;
+	send_answer(g, g->talk);
 }
 
 static void warden_read(struct egress *g, struct talk *t);
@@ -87,6 +102,14 @@ static void commit(struct egress *g, struct talk *t, struct net *n, const char *
 	t->answer = (struct egress_frame){ .as_APPLIED = { .err = err, .cut = cut } };
 	memcpy(t->answer.as_APPLIED.id, id, WARDEN_ID_SIZE);
 	send_answer(g, t);
+}
+
+/* A box of that id may have been made anew, and egress too: what was used before still counts. */
+static void begin_policy(struct net *n, const struct egress_policy *p)
+{
+	n->bytes_up = MAX(n->bytes_up, p->limits.used_up);
+	n->bytes_down = MAX(n->bytes_down, p->limits.used_down);
+	apply_begin(n, p);
 }
 
 static void server_said(struct egress *g, struct talk *t, const struct egress_frame *f)
@@ -105,7 +128,7 @@ static void server_said(struct egress *g, struct talk *t, const struct egress_fr
 	else if (!n)
 		return; /* COMMIT will say so */
 	else if (f->head.type == EGRESS_POLICY)
-		apply_begin(n, &f->as_POLICY);
+		begin_policy(n, &f->as_POLICY);
 	else if (f->head.type == EGRESS_USE)
 		apply_use(n, &f->as_USE);
 	else if (f->head.type == EGRESS_RULE)
@@ -247,6 +270,7 @@ int talk_open(struct egress *g, int warden_fd)
 	int r = set_nonblocking(warden_fd);
 
 	t.warden_fd = warden_fd;
+	t.retry.due = retry_due;
 	g->talk = &t;
 	return r < 0 ? r : watch_add(g, &t.warden, warden_fd, EPOLLIN, warden_ready);
 }

@@ -140,7 +140,7 @@ const struct net_connection *net_log_add(struct net_log *l, const struct egress_
 	}
 	if (c)
 		c->is_new = false;
-	else
+	else if (!(e->flags & EGRESS_EVENT_END)) /* whose beginning is gone was counted then */
 		c = begin(l, e);
 	if (!c)
 		return NULL;
@@ -153,6 +153,12 @@ const struct net_connection *net_log_add(struct net_log *l, const struct egress_
 	c->bytes_down = e->bytes_down;
 	c->duration_us = e->duration_us;
 	return c;
+}
+
+void net_log_cut(struct net_log *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		nth(l, i)->is_over = true;
 }
 
 void net_log_done(struct net_log *l)

@@ -49,9 +49,11 @@ struct net_log {
 		.max = (max_)                                                                      \
 	}
 
-/* Takes an event into the log. The connection it is about, as it is now known: good until the next call; NULL: no
- * memory, only the sums know of it. */
+/* Takes an event into the log. The connection it is about, as it is now known: good until the next call; NULL: only the
+ * sums know of it, because there is no memory, or it is the end of one that is not remembered any more. */
 const struct net_connection *net_log_add(struct net_log *l, const struct egress_event *e);
+/* Egress is gone, and connections with it; one that is told of all the same is taken up again. */
+void net_log_cut(struct net_log *l);
 void net_log_done(struct net_log *l);
 
 enum net_verdict net_verdict(unsigned reason);

@@ -182,6 +182,7 @@ static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 	if (r < 0)
 		return r;
 	b->deadline_us = clock_boot_us() + t->box.left_ms * 1000;
+	b->had_doors = t->box.flags & WARDEN_BOX_DOORS;
 	r = sandbox_set_box(b, take_fd(&t->control_fd), &t->box.isolation);
 	return r < 0 ? r : sandbox_save(b);
 }

@@ -131,13 +131,13 @@ static int no_such_set(const struct network *n, struct problem *p)
 			   n->n_uses > 1 ? ", or another one of those that are named" : "");
 }
 
-int network_apply(struct outlet *o, struct network *n, struct problem *p)
+int network_apply(struct outlet *o, struct network *n, bool insist, struct problem *p)
 {
 	struct network names = { .is_default = n->is_default, .n_uses = n->n_uses };
 	int r;
 
 	memcpy(names.use, n->use, sizeof(names.use));
-	r = outlet_apply(o, n);
+	r = outlet_apply(o, n, insist);
 	switch (r) {
 	case 0:
 		return 0;
@@ -169,30 +169,37 @@ static int give_outlet(struct sandbox *b, bool catches, struct problem *p)
 	return 0;
 }
 
-/* Takes over the rules. A box that never was allowed anything costs nothing here. */
-static int attach(struct sandbox *b, struct network *n, struct problem *p)
+/* Takes over the rules. A box that never was allowed anything costs nothing here. taking_up: it is not new, and these are on
+ * record. The last server may have died between a change and its record, so egress is told of a box that has doors even
+ * when it may reach nothing. */
+static int attach(struct sandbox *b, struct network *n, bool taking_up, struct problem *p)
 {
 	bool catches;
 	int r = 0;
 
-	if (network_allows(n)) {
+	if ((taking_up && b->had_doors) || network_allows(n)) {
 		r = network_open_doors(b->server, b->info.id, &catches, p);
 		if (r == 0)
 			r = give_outlet(b, catches, p);
 	}
 	if (r == 0 && sandbox_outlet(b))
-		r = network_apply(sandbox_outlet(b), n, p);
+		r = network_apply(sandbox_outlet(b), n, taking_up, p);
 	network_done(n);
 	return r;
 }
 
-int network_attach(struct sandbox *b, struct problem *p)
+static int attach_recorded(struct sandbox *b, bool taking_up, struct problem *p)
 {
 	_cleanup_(json_decrefp) json_t *settings = network_settings_of(b);
 	struct network n = { 0 };
 	int r = compile(b->server, settings, &n, p);
 
-	return r < 0 ? r : attach(b, &n, p);
+	return r < 0 ? r : attach(b, &n, taking_up, p);
+}
+
+int network_attach(struct sandbox *b, struct problem *p)
+{
+	return attach_recorded(b, false, p);
 }
 
 void network_take_up(struct sandbox *b)
@@ -201,7 +208,7 @@ void network_take_up(struct sandbox *b)
 
 	if (change_begin(b) < 0)
 		return;
-	if (network_attach(b, &p) < 0)
+	if (attach_recorded(b, true, &p) < 0)
 		sandbox_log(b, "error", "its network could not be taken up again: %s", p.message);
 	change_end(b);
 }
@@ -244,10 +251,17 @@ static json_t *without_values(const json_t *body)
 	return copy;
 }
 
+static int record_network(struct sandbox *b, json_t *settings)
+{
+	int r = sandbox_config_replace_network(b, settings);
+
+	return r < 0 ? r : sandbox_save(b);
+}
+
 /* With the change lock held. It holds before it is on record: who is told that it failed keeps the old rules. */
 static int change_network(struct sandbox *b, const json_t *body, struct problem *p)
 {
-	json_t *settings = replaced_settings(b, body);
+	json_t *settings = replaced_settings(b, body), *old;
 	struct network n = { 0 };
 	struct problem ignored;
 	struct sandbox_config c;
@@ -255,20 +269,22 @@ static int change_network(struct sandbox *b, const json_t *body, struct problem 
 
 	sandbox_config_of(b, &c);
 	if (r == 0 && !c.cold) /* without a box, it gets its rules when it is resumed */
-		r = attach(b, &n, p);
+		r = attach(b, &n, false, p);
 	network_done(&n);
 	if (r < 0) {
 		json_decref(settings);
 		return r;
 	}
-	r = sandbox_config_replace_network(b, settings);
-	if (r == 0)
-		r = sandbox_save(b);
-	if (r < 0) {
-		(void)!network_attach(b, &ignored);
-		return problem_internal(p, r, "save the network settings");
+	old = network_settings_of(b);
+	r = record_network(b, settings);
+	if (r == 0) {
+		json_decref(old);
+		return 0;
 	}
-	return 0;
+	(void)!sandbox_config_replace_network(b, old);
+	if (!c.cold)
+		(void)!network_attach(b, &ignored);
+	return problem_internal(p, r, "save the network settings");
 }
 
 int handle_network(struct request *r)

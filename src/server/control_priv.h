@@ -168,7 +168,7 @@ _must_check_ int network_compile(struct server *s, const char *key_id, const jso
 _must_check_ int network_open_doors(struct server *s, const char *id, bool *ret_catches,
 				    struct problem *p);
 /* outlet_apply(), with its errors in words. */
-_must_check_ int network_apply(struct outlet *o, struct network *n, struct problem *p);
+_must_check_ int network_apply(struct outlet *o, struct network *n, bool insist, struct problem *p);
 /* A sandbox's box, which nobody has yet, gets what its settings say: nothing, or doors and rules. */
 _must_check_ int network_attach(struct sandbox *b, struct problem *p);
 /* In the worker's thread, at start: the box of a sandbox that has one gets it again. */

@@ -206,7 +206,7 @@ static int run_live(struct request *r, struct oneshot **o)
 struct piece {
 	char *text;
 	size_t len, at;
-	size_t held;
+	struct oneshot_claim claim;
 };
 
 static ssize_t piece_read(void *arg, char *data, size_t max)
@@ -223,7 +223,7 @@ static void piece_close(void *arg)
 {
 	struct piece *p = arg;
 
-	oneshot_release(p->held);
+	oneshot_release(&p->claim);
 	free(p->text);
 	free(p);
 }
@@ -242,8 +242,8 @@ static int reply_piece(struct request *r, struct oneshot *o)
 		return -ENOMEM;
 	}
 	p->len = strlen(p->text);
-	p->held = o->held;
-	o->held = 0;
+	p->claim = o->claim;
+	o->claim = (struct oneshot_claim){ 0 };
 	return reply_stream(r, 200, "application/json", p->len, &stream, p);
 }
 
@@ -286,7 +286,7 @@ int control_run(struct request *r)
 		return reply_error(r, 400, "%s", fail.msg);
 	if (e < 0 && !o->result.isolated)
 		return reply_failure(r, &fail);
-	return o->held > SMALL ? reply_piece(r, o) : reply_json(r, 200, oneshot_json(o));
+	return o->claim.held > SMALL ? reply_piece(r, o) : reply_json(r, 200, oneshot_json(o));
 }
 
 static json_t *words(char *const *list)

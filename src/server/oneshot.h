@@ -34,6 +34,13 @@ struct oneshot_step {
 	struct run_limits limits;
 };
 
+/* What a run has of what is everybody's: oneshot_hold.c. */
+struct oneshot_claim {
+	struct share *share; /* of its key; NULL: it has nothing */
+	size_t held;         /* bytes of its result that count, */
+	size_t small;        /* and those that do not */
+};
+
 struct oneshot {
 	struct link *link;
 	enum warden_template template;
@@ -57,10 +64,9 @@ struct oneshot {
 	 * to wait for. NULL while no command runs. */
 	bool (*goes_on)(void *arg);
 	void *goes_on_arg;
-	bool cancelled;      /* atomic: somebody else says that nobody wants it any more */
-	int client_fd;       /* who hangs up here wants it no more; -EBADF: that is said as above */
-	struct share *share; /* of the runs of its key */
-	size_t held;         /* bytes of its result: oneshot_hold() */
+	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
+	int client_fd;  /* who hangs up here wants it no more; -EBADF: that is said as above */
+	struct oneshot_claim claim;
 
 	struct server *server;
 	char key_id[STORE_ID_SIZE];
@@ -105,16 +111,15 @@ _must_check_ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max
  * service could not do it, *fail says why. */
 _must_check_ int oneshot_run(struct oneshot *o, struct fail *fail);
 
-/* Who takes o->held over gives it back with this. */
-void oneshot_release(size_t held);
+/* Who takes over the claim gives it back with this; oneshot_done() does so otherwise. */
+void oneshot_release(struct oneshot_claim *c);
 
 /* --- between oneshot_*.c ------------------------------------------------------------------------- */
 
-/* So many bytes more of a result that is kept; -EDQUOT: all results together are as large as they may be. */
+/* So many bytes more of a result that is kept; -EDQUOT: its key's results, or all together, are as large as they may be. */
 _must_check_ int oneshot_hold(struct oneshot *o, size_t bytes);
-void oneshot_end(struct oneshot *o);
 #define ONESHOT_FULL                                                                               \
-	"the service holds as many results as it may: try again in a moment, or take the output as it comes"
+	"the service holds as many results as it may, of this key or of all: try again in a moment, or take the output as it comes"
 
 /* A socket for an operation in the box. */
 _must_check_ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len);

@@ -44,7 +44,7 @@ int oneshot_open_network(struct oneshot *o, struct fail *fail)
 	o->outlet = outlet_open(o->server->outlets, o->id, o->key_id, catches);
 	if (!o->outlet)
 		return fail_set(fail, ENOMEM, "network", "out of memory");
-	return network_apply(o->outlet, &o->network, &p) < 0 ? fail_with(&p, fail) : 0;
+	return network_apply(o->outlet, &o->network, false, &p) < 0 ? fail_with(&p, fail) : 0;
 }
 
 void oneshot_end_network(struct oneshot *o)

@@ -304,5 +304,5 @@ void oneshot_done(struct oneshot *o)
 	fd_closep(&o->control_fd);
 	oneshot_forget_network(o);
 	run_result_done(&o->result);
-	oneshot_end(o);
+	oneshot_release(&o->claim);
 }

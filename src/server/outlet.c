@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/outlet_priv.h"
 
+#include "base/clock.h"
 #include "run/result.h"
 
 #include <sys/eventfd.h>
@@ -28,6 +29,15 @@ struct outlet *outlet_find(struct outlets *all, const char *id)
 	return NULL;
 }
 
+static struct held *held_new(void)
+{
+	struct held *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->refs = 1;
+	return h;
+}
+
 void held_unref(struct held *h)
 {
 	if (!h || --h->refs > 0)
@@ -43,25 +53,28 @@ static void wake(const struct outlets *all)
 
 void outlet_set_stale(struct outlet *o)
 {
-	if (o->stale || !o->held)
+	struct stale_list *list = o->urgent ? &o->all->urgent : &o->all->refresh[o->turn];
+
+	if (o->stale == list || !o->held)
 		return;
-	o->stale = true;
+	outlet_clear_stale(o);
+	o->stale = list;
 	o->stale_next = NULL;
-	o->stale_link = o->all->last_stale;
+	o->stale_link = list->last;
 	*o->stale_link = o;
-	o->all->last_stale = &o->stale_next;
+	list->last = &o->stale_next;
 }
 
 void outlet_clear_stale(struct outlet *o)
 {
 	if (!o->stale)
 		return;
-	o->stale = false;
 	*o->stale_link = o->stale_next;
 	if (o->stale_next)
 		o->stale_next->stale_link = o->stale_link;
 	else
-		o->all->last_stale = o->stale_link;
+		o->stale->last = o->stale_link;
+	o->stale = NULL;
 }
 
 static void init_condition(pthread_cond_t *c)
@@ -89,6 +102,7 @@ struct outlet *outlet_open(struct outlets *all, const char *id, const char *key_
 	};
 	(void)snprintf(o->id, sizeof(o->id), "%s", id);
 	(void)snprintf(o->key_id, sizeof(o->key_id), "%s", key_id);
+	o->turn = bucket_of(o->key_id) % OUTLET_TURNS;
 	init_condition(&o->changed);
 	pthread_mutex_lock(&all->lock);
 	bucket = &all->bucket[bucket_of(o->id)];
@@ -139,12 +153,22 @@ static struct timespec in_ms(unsigned ms)
 	return t;
 }
 
+/* With the lock held: egress is told, and answers. */
+static void begin_waiting(struct outlet *o)
+{
+	o->settled = false;
+	o->urgent = true;
+	outlet_set_stale(o);
+	wake(o->all);
+}
+
 /* With the lock held. */
 static int await_settled(struct outlet *o)
 {
 	struct timespec until = in_ms(APPLY_MS);
 	int r = 0;
 
+	begin_waiting(o);
 	while (!o->settled && !o->all->stop && r == 0)
 		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
 	if (o->settled)
@@ -152,34 +176,39 @@ static int await_settled(struct outlet *o)
 	return r < 0 ? r : -ENOTCONN;
 }
 
-int outlet_apply(struct outlet *o, struct network *n)
+int outlet_apply(struct outlet *o, struct network *n, bool insist)
 {
-	struct held *wanted = calloc(1, sizeof(*wanted)), *before;
+	struct held *wanted = held_new(), *before;
+	bool stays;
 	int r;
 
 	if (!wanted)
 		return -ENOMEM;
-	wanted->refs = 1;
+	pthread_mutex_lock(&o->all->lock);
+	/* Before anything was said nothing was allowed, and that can be told. */
+	before = o->held ? o->held : held_new();
+	if (!before) {
+		pthread_mutex_unlock(&o->all->lock);
+		free(wanted);
+		return -ENOMEM;
+	}
 	wanted->network = *n;
 	*n = (struct network){ 0 };
-	pthread_mutex_lock(&o->all->lock);
-	before = o->held;
 	o->held = wanted;
-	o->settled = false;
-	outlet_set_stale(o);
-	wake(o->all);
 	r = await_settled(o);
 	/* A box that was made again without doors reaches nothing anyway. */
 	if (r == -ENOENT && !network_allows(&wanted->network))
 		r = 0;
-	if (r < 0) {
+	stays = r == 0 || (insist && !o->settled);
+	if (!stays) {
 		o->held = before;
 		outlet_clear_stale(o);
-		/* Whatever egress did of it, the old ones hold from now on: it is told them again. */
+		/* Whatever egress did of it, the old ones hold from now on: it is told them again, as soon as can be. */
+		o->urgent = true;
 		outlet_set_stale(o);
 		wake(o->all);
 	}
-	held_unref(r < 0 ? wanted : before);
+	held_unref(stays ? before : wanted);
 	pthread_mutex_unlock(&o->all->lock);
 	return r;
 }
@@ -226,9 +255,7 @@ json_t *outlet_result(struct outlet *o)
 
 	pthread_mutex_lock(&o->all->lock);
 	/* Egress speaks of one thing after the other: with its answer to this, all that it said before is here. */
-	o->settled = false;
-	outlet_set_stale(o);
-	wake(o->all);
+	begin_waiting(o);
 	while ((!o->settled || has_open(&o->log)) && r == 0)
 		r = -pthread_cond_timedwait(&o->changed, &o->all->lock, &until);
 	all = run_network_json(&o->log, o->catches);
@@ -245,7 +272,9 @@ int outlets_new(struct server *s, struct outlets **ret)
 	if (!all)
 		return -ENOMEM;
 	*all = (struct outlets){ .server = s, .sock = -EBADF, .next_sock = -EBADF };
-	all->last_stale = &all->stale;
+	all->urgent.last = &all->urgent.first;
+	for (size_t i = 0; i < OUTLET_TURNS; i++)
+		all->refresh[i].last = &all->refresh[i].first;
 	all->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (all->wake_fd < 0) {
 		int r = -errno;
@@ -268,13 +297,15 @@ int outlets_start(struct outlets *all)
 
 void outlets_connect(struct outlets *all, int sock)
 {
-	int old;
+	int old = -EBADF;
 
-	if (sock < 0)
-		return; /* a message without one */
 	pthread_mutex_lock(&all->lock);
-	old = all->next_sock;
-	all->next_sock = sock;
+	if (sock >= 0) {
+		old = all->next_sock;
+		all->next_sock = sock;
+	} else { /* a message without one: we have as many descriptors as we may */
+		all->meet_us = clock_boot_us() + OUTLET_MEET_US;
+	}
 	pthread_mutex_unlock(&all->lock);
 	fd_close(old);
 	wake(all);

@@ -36,9 +36,9 @@ void outlet_reopened(struct outlet *o, bool catches);
 /*
  * These rules hold when this returns 0, and are then the outlet's: *n is empty. Otherwise those before still hold.
  * -ESRCH: there is no such rule set; -ENOENT: there is no such box any more; -ETIMEDOUT: egress does not answer.
- * One caller at a time.
+ * insist: these are on record; an egress that does not answer in time is told them as soon as it does. One caller at a time.
  */
-_must_check_ int outlet_apply(struct outlet *o, struct network *n);
+_must_check_ int outlet_apply(struct outlet *o, struct network *n, bool insist);
 
 /* Those of this key that use this secret are told again. */
 void outlets_secret_changed(struct outlets *all, const char *key_id, const char *name);

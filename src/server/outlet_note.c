@@ -69,6 +69,8 @@ static void note_locked(struct outlet *o, const struct egress_event *e, struct l
 {
 	const struct net_connection *c = net_log_add(&o->log, e);
 
+	o->used_up = MAX(o->used_up, e->used_up);
+	o->used_down = MAX(o->used_down, e->used_down);
 	if (c && is_worth_a_line(c) && may_speak(o, &ret->unlogged))
 		describe(c, ret);
 	pthread_cond_broadcast(&o->changed);

@@ -2,7 +2,9 @@
 /* The thread that talks with egress. */
 #include "server/outlet_priv.h"
 
+#include "base/clock.h"
 #include "server/http.h"
+#include "server/link.h"
 #include "server/sandbox.h"
 #include "server/secret.h"
 
@@ -13,6 +15,8 @@
 
 #define SEND_TIMEOUT_S 10
 #define FRAMES_PER_TURN 256 /* read before what is stale gets its turn */
+#define RETRY_MS 50         /* when there was no memory for a message */
+#define MEET_TIMEOUT_MS 5000
 
 struct owner {
 	struct server *server;
@@ -52,20 +56,34 @@ static void tell_missing(struct outlets *all, const char *id, size_t n)
 
 /* --- to egress ---------------------------------------------------------------------------------------------- */
 
+/* With the lock held. */
+static struct outlet *next_stale(struct outlets *all)
+{
+	struct outlet *o = all->urgent.first;
+
+	for (size_t i = 0; !o && i < OUTLET_TURNS; i++) {
+		all->turn = (all->turn + 1) % OUTLET_TURNS;
+		o = all->refresh[all->turn].first;
+	}
+	return o;
+}
+
 /* One that was stale, and is no longer; what it holds has been counted for us. */
 static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID_SIZE],
-			       char ret_key[static STORE_ID_SIZE])
+			       char ret_key[static STORE_ID_SIZE], struct egress_limits *limits)
 {
 	struct held *h = NULL;
 	struct outlet *o;
 
 	pthread_mutex_lock(&all->lock);
-	o = all->stale;
+	o = next_stale(all);
 	if (o) {
 		outlet_clear_stale(o);
 		o->told = true;
 		h = o->held;
 		h->refs++;
+		limits->used_up = o->used_up;
+		limits->used_down = o->used_down;
 		memcpy(ret_id, o->id, WARDEN_ID_SIZE);
 		memcpy(ret_key, o->key_id, STORE_ID_SIZE);
 	}
@@ -73,7 +91,7 @@ static struct held *take_stale(struct outlets *all, char ret_id[static WARDEN_ID
 	return h;
 }
 
-/* It did not read in time: once more, from the beginning. */
+/* It did not read in time, or there was no memory: once more, from the beginning. */
 static void take_back(struct outlets *all, const char *id)
 {
 	struct outlet *o;
@@ -85,14 +103,14 @@ static void take_back(struct outlets *all, const char *id)
 		outlet_set_stale(o);
 	}
 	pthread_mutex_unlock(&all->lock);
-	(void)eventfd_write(all->wake_fd, 1);
+	all->retry = true;
 }
 
 static int send_one(struct outlets *all)
 {
-	const struct egress_limits limits = limits_of(&all->server->config);
+	struct egress_limits limits = limits_of(&all->server->config);
 	char id[WARDEN_ID_SIZE], key_id[STORE_ID_SIZE];
-	struct held *h = take_stale(all, id, key_id);
+	struct held *h = take_stale(all, id, key_id, &limits);
 	struct owner owner = { .server = all->server, .key_id = key_id };
 	size_t missing = 0;
 	int r;
@@ -105,7 +123,7 @@ static int send_one(struct outlets *all)
 	pthread_mutex_unlock(&all->lock);
 	if (missing)
 		tell_missing(all, id, missing);
-	if (r == -EAGAIN) {
+	if (r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM) {
 		take_back(all, id);
 		return 0;
 	}
@@ -125,6 +143,7 @@ static void applied(struct outlets *all, const struct egress_applied *a)
 	if (o && o->told) {
 		o->told = false;
 		o->settled = !o->stale;
+		o->urgent = o->urgent && !o->settled;
 		o->err = a->err;
 		pthread_cond_broadcast(&o->changed);
 	}
@@ -159,6 +178,7 @@ static void forget_answers(struct outlets *all)
 	for (size_t i = 0; i < OUTLET_BUCKETS; i++)
 		for (struct outlet *o = all->bucket[i]; o; o = o->next) {
 			o->told = false;
+			net_log_cut(&o->log);
 			outlet_set_stale(o);
 		}
 }
@@ -173,8 +193,10 @@ static bool take_up(struct outlets *all)
 	pthread_mutex_lock(&all->lock);
 	sock = take_fd(&all->next_sock);
 	go_on = !all->stop;
-	if (sock >= 0)
+	if (sock >= 0) {
+		all->meet_us = 0;
 		forget_answers(all);
+	}
 	pthread_mutex_unlock(&all->lock);
 	if (sock >= 0) {
 		fd_close(all->sock);
@@ -185,15 +207,45 @@ static bool take_up(struct outlets *all)
 	return go_on;
 }
 
+/* We are there, and so may egress be: without the warden we would not find each other again. */
+static void ask_to_meet(struct outlets *all)
+{
+	struct warden_frame f = { 0 };
+	struct warden_reply reply;
+	bool is_time;
+
+	pthread_mutex_lock(&all->lock);
+	is_time = all->meet_us && clock_boot_us() >= all->meet_us;
+	if (is_time)
+		all->meet_us = clock_boot_us() + OUTLET_MEET_US;
+	pthread_mutex_unlock(&all->lock);
+	if (is_time)
+		(void)!link_ask(all->server->link, WARDEN_MEET, &f, MEET_TIMEOUT_MS, &reply, NULL);
+}
+
+/* -1: until something happens. */
+static int patience_ms(struct outlets *all)
+{
+	int ms = all->retry ? RETRY_MS : -1;
+
+	pthread_mutex_lock(&all->lock);
+	if (all->meet_us)
+		ms = OUTLET_MEET_US / 1000;
+	pthread_mutex_unlock(&all->lock);
+	all->retry = false;
+	return ms;
+}
+
 static void wait_for_work(struct outlets *all)
 {
 	struct pollfd p[] = {
 		{ .fd = all->wake_fd, .events = POLLIN },
 		{ .fd = all->sock, .events = POLLIN }, /* negative: not looked at */
 	};
+	int ms = patience_ms(all);
 	eventfd_t n;
 
-	while (poll(p, ARRAY_SIZE(p), -1) < 0 && errno == EINTR)
+	while (poll(p, ARRAY_SIZE(p), ms) < 0 && errno == EINTR)
 		;
 	(void)eventfd_read(all->wake_fd, &n);
 }
@@ -203,6 +255,9 @@ static void hang_up(struct outlets *all, int why)
 	server_log(all->server, "warn", "egress_lost",
 		   json_pack("{s:s}", "error", why == -ENOTCONN ? "it ended" : strerror(-why)));
 	fd_closep(&all->sock);
+	pthread_mutex_lock(&all->lock);
+	all->meet_us = clock_boot_us() + OUTLET_MEET_US;
+	pthread_mutex_unlock(&all->lock);
 }
 
 void *outlets_talk(void *arg)
@@ -217,6 +272,7 @@ void *outlets_talk(void *arg)
 		if (r < 0)
 			hang_up(all, r);
 		wait_for_work(all);
+		ask_to_meet(all);
 	}
 	fd_closep(&all->sock);
 	return NULL;

@@ -34,6 +34,7 @@ struct sandbox {
 	unsigned port_visits; /* requests to ports of its own programs that are under way; atomic */
 	size_t *key_results;  /* what large results of its key take; atomic; the table's */
 	struct server *server;
+	bool had_doors; /* its box had a way out when this server took it up; never changes */
 	pthread_mutex_t save_lock; /* one save at a time; taken before the next one */
 	pthread_mutex_t lock;      /* for everything below; never held while waiting for anybody */
 	struct store_sandbox info; /* id, key_id, tokens, env, template and metadata never change */

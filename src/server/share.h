@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of something each of many has: connections of an address, runs of a key. The caller has a lock. */
+/* How much of something each of many has: connections of an address, runs of a key. The caller has a lock, but for held. */
 #pragma once
 
 #include "base/util.h"
@@ -10,6 +10,7 @@
 struct share {
 	char name[SHARE_NAME_SIZE];
 	size_t n;
+	size_t held;        /* bytes of results of a key's runs: oneshot_hold.c; atomic */
 	struct share *next; /* of the same hash */
 };
 

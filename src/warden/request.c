@@ -364,6 +364,12 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 	case WARDEN_SOCKET:
 		on_network(w, f, &p);
 		break;
+	case WARDEN_MEET:
+		/* While egress has something to be told, this may be among it: who still has no socket asks again. */
+		if (!w->egress.first)
+			egress_greet_server(w);
+		talk_reply(w, &p, NULL, -EBADF);
+		break;
 	case WARDEN_REPLY:
 	case WARDEN_EGRESS:
 	case WARDEN_BOX:

@@ -181,6 +181,7 @@ void ward_describe(const struct ward *d, struct warden_box *ret)
 
 	*ret = (struct warden_box){
 		.state = paused ? WARDEN_STATE_PAUSED : WARDEN_STATE_RUNNING,
+		.flags = d->doors.n ? WARDEN_BOX_DOORS : 0,
 		.isolation = {
 			.features = d->box.report.features,
 			.landlock_abi = d->box.report.landlock_abi,

@@ -52,6 +52,8 @@ struct egress_limits {
 	uint32_t lookups;     /* names looked up in a minute */
 	uint64_t bytes_up;    /* in the box's life */
 	uint64_t bytes_down;
+	uint64_t used_up; /* of them, as far as the server knows; egress may know of more */
+	uint64_t used_down;
 };
 
 struct egress_policy {
@@ -108,8 +110,9 @@ enum egress_how {
 
 struct egress_event {
 	char id[WARDEN_ID_SIZE];
-	uint64_t
-		number; /* of the connection, lookup or request in this box's life: the two events of one have the same */
+	/* Of the connection, lookup or request: its two events have the same. No other one of a box of this id ever has it,
+	 * of whichever egress. */
+	uint64_t number;
 	int64_t at_ms;               /* by the clock on the wall */
 	uint32_t how;                /* enum egress_how */
 	uint32_t reason;             /* enum policy_reason */
@@ -122,6 +125,8 @@ struct egress_event {
 	uint64_t bytes_up;
 	uint64_t bytes_down;
 	uint64_t duration_us;
+	uint64_t used_up; /* by all connections of the box until now, open ones too */
+	uint64_t used_down;
 };
 
 enum egress_type {

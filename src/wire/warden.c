@@ -60,13 +60,18 @@ static bool create_ok(const struct warden_create *c)
 	return true;
 }
 
+static bool box_ok(const struct warden_box *b)
+{
+	return warden_id_ok(b->id) && !(b->flags & ~WARDEN_BOX_DOORS);
+}
+
 static bool reply_ok(const struct warden_reply *r)
 {
 	bool has_box = !is_zero(&r->box, sizeof(r->box));
 
 	return !(r->flags & ~WARDEN_NET_CATCHES) && text_ok(r->where, sizeof(r->where)) &&
-	       text_ok(r->msg, sizeof(r->msg)) &&
-	       (!has_box || (warden_id_ok(r->box.id) && !r->box.zero)) && id_or_empty_ok(r->layer);
+	       text_ok(r->msg, sizeof(r->msg)) && (!has_box || box_ok(&r->box)) &&
+	       id_or_empty_ok(r->layer);
 }
 
 /* The fields of a message of the right size and direction. */
@@ -102,12 +107,13 @@ static bool payload_ok(const struct warden_frame *f)
 	case WARDEN_SOCKET:
 		return warden_id_ok(f->as_SOCKET.id) && !f->as_SOCKET.zero &&
 		       (f->as_SOCKET.family == 4 || f->as_SOCKET.family == 6);
+	case WARDEN_MEET:
 	case WARDEN_EGRESS:
 		return !f->as_EGRESS.zero;
 	case WARDEN_REPLY:
 		return reply_ok(&f->as_REPLY);
 	case WARDEN_BOX:
-		return warden_id_ok(f->as_BOX.id) && !f->as_BOX.zero;
+		return box_ok(&f->as_BOX);
 	case WARDEN_ENDED:
 		return warden_id_ok(f->as_ENDED.id) && !f->as_ENDED.zero;
 	}

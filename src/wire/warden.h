@@ -145,10 +145,12 @@ struct warden_usage {
 	uint32_t pids_peak;
 };
 
+#define WARDEN_BOX_DOORS 1u /* it has doors to egress, which may have rules for it */
+
 struct warden_box {
 	char id[WARDEN_ID_SIZE];
-	uint32_t state; /* enum warden_state */
-	uint32_t zero;
+	uint32_t state;             /* enum warden_state */
+	uint32_t flags;             /* WARDEN_BOX_* */
 	struct isolation isolation; /* the protections that are really on */
 	uint64_t left_ms;           /* until its deadline; 0 when paused */
 };

@@ -181,11 +181,16 @@ def test_run_results(_):
         assert large()["status"] == "ok"  # there is room again
 
 
-def runs(word):
-    """Whether there is a process with this argument."""
-    for each in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+def prints(client, size):
+    """How a run ends that prints so much."""
+    return run(client, "head", "-c", str(size), "/dev/zero", limits={"output_bytes": size}).json()["status"]
+
+
+def is_running(*words):
+    """A program with these words, in whichever box."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if word.encode() in each.read_bytes().split(b"\0"):
+            if path.read_bytes().split(b"\0")[:-1] == [word.encode() for word in words]:
                 return True
     return False
 
@@ -197,11 +202,37 @@ def test_run_unread(_):
         body = json.dumps({"command": ["yes", word], "limits": {"timeout_ms": 2000, "output_bytes": 60_000_000}})
         connection.send((f"POST /v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {client.key}\r\nContent-Type: application/json"
                          f"\r\nAccept: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
-        assert service.wait_for(lambda: runs(word)), "it did not start"
-        assert service.wait_for(lambda: not runs(word)), "it goes on"
+        assert service.wait_for(lambda: is_running("yes", word)), "it did not start"
+        assert service.wait_for(lambda: not is_running("yes", word)), "it goes on"
         lines = [json.loads(line) for line in connection.reply("POST").body.splitlines()]
         assert lines[-1]["result"]["status"] == "timeout", lines[-1]
         assert all("stdout_base64" in line for line in lines[:-1])
+
+
+@contextlib.contextmanager
+def full_share(client, name):
+    """A run that has printed as much as its key may have kept, and goes on."""
+    size, time = 64 << 20, f"300.{client.port}{name}"
+    body = json.dumps({"command": ["sh", "-c", f"head -c {size} /dev/zero; sleep {time}"], "limits": {"output_bytes": size, "timeout_ms": 400_000}})
+    with client.connect() as connection:
+        connection.send((f"POST /v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {client.key}\r\nContent-Type: application/json"
+                         f"\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+        assert service.wait_for(lambda: is_running("sleep", time), pause=0.1)
+        yield
+
+
+def test_run_results_of_key(_):
+    """a key has half of what may be kept of results, and when all of it is taken small ones still pass"""
+    with small() as (running, client):
+        second, third = (raw.Client(running.port, running.new_key()) for _ in range(2))
+        with full_share(client, 1):
+            assert prints(second, 30_000_000) == "ok"
+            assert prints(client, 2_000_000) == "setup_error"
+            assert run(client, "echo", "hi").json()["stdout"] == "hi\n"
+            with full_share(second, 2):
+                assert run(third, "echo", "hi").json()["stdout"] == "hi\n"
+                assert prints(third, 2_000_000) == "setup_error"
+        assert service.wait_for(lambda: prints(third, 2_000_000) == "ok"), "it is given back"
 
 
 def test_run_files(_):

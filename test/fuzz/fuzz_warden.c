@@ -56,6 +56,7 @@ static void check_fields(void)
 		assert(in.as_SOCKET.family == 4 || in.as_SOCKET.family == 6);
 		break;
 	case WARDEN_HELLO:
+	case WARDEN_MEET:
 	case WARDEN_EGRESS:
 		break;
 	default:

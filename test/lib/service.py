@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import tempfile
@@ -169,6 +170,14 @@ class Service:
             if program_of(pid).startswith("glovebox-server"):
                 return pid
         return None
+
+    @contextlib.contextmanager
+    def store_locked(self):
+        """Nothing can be saved meanwhile: whoever wants to waits for some seconds, and fails."""
+        with contextlib.closing(sqlite3.connect(f"{self.state}/db/glovebox.db", isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            yield
+            db.execute("ROLLBACK")
 
     def agents(self):
         """Process ids (seen from here) of what runs as pid 1 in the service's boxes."""

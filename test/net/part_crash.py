@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rooms that are killed: the network of boxes comes back, the rules stay, and nothing is left (kill -9 each)."""
+import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 
 import places
@@ -63,6 +65,23 @@ def test_no_descriptors(world):
     assert works(box) and works(world.box("web.example"))
 
 
+def test_socket_lost(world):
+    """a new egress while the server can have no more descriptors, so that their socket is lost: they meet all the same"""
+    box = world.box("web.example")
+    assert works(box)
+    server, before = world.running.server_pid(), world.egress_pid()
+    limits, lost = open(f"/proc/{server}/limits", encoding="ascii").read(), world.running.log().count("egress_lost")
+    limit_descriptors(server, 1)
+    try:
+        os.kill(before, signal.SIGKILL)
+        assert service.wait_for(lambda: world.egress_pid() not in (before, None))
+        assert service.wait_for(lambda: world.running.log().count("egress_lost") > lost)
+    finally:
+        limit_descriptors(server, limits.partition("Max open files")[2].split()[0])
+    assert service.wait_for(lambda: works(box)), "they do not meet again"
+    assert world.running.server_pid() == server, "the server was started again"
+
+
 def test_server(world):
     """the server killed: a download goes on, the rules stay, and the new one can change them"""
     box = world.box("web.example")
@@ -76,6 +95,26 @@ def test_server(world):
     assert service.wait_for(lambda: box.command("grep -c data /tmp/drip")[1] == "60\n", pause=0.2), box.command("tail -n 3 /tmp/drip")
     assert box.update(allowOut=["other.example"], denyOut=["0.0.0.0/0"]).status in (200, 204)
     assert hello(box)["status"] == 403 and hello(box, "other.example")["status"] == 200
+
+
+def test_change_without_record(world):
+    """the server killed between a change and its record: with the next one the record holds, and a box without network has none"""
+    box, said = world.box(), []
+
+    def change():
+        with contextlib.suppress(raw.Closed, OSError):
+            said.append(box.update(allowOut=["web.example"], denyOut=["0.0.0.0/0"]).status)
+
+    asking = threading.Thread(target=change)
+    with world.running.store_locked():
+        asking.start()
+        assert service.wait_for(lambda: works(box)), said
+        os.kill(world.running.server_pid(), signal.SIGKILL)
+        asking.join()
+    assert not said, "it was answered before the server was killed"
+    assert service.wait_for(world.running.ready)
+    assert service.wait_for(lambda: hello(box).get("status") == 403), hello(box)
+    assert box.client.ask("GET", f"/sandboxes/{box.id}").json()["allowInternetAccess"] is False
 
 
 def test_warden(world):

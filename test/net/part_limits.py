@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one box may use, and that others do not notice (NW-22, NW-24)."""
 import json
+import os
 import pathlib
+import signal
 import statistics
 import time
 
@@ -196,6 +198,22 @@ def test_bytes(world):
     sums = up.log()
     assert json.dumps(sums).count("bytes_up"), sums
     world.end_service(egress__bytes_down=1000000, egress__bytes_up=500000)
+
+
+def test_bytes_of_a_life(world):
+    """NW-24: bytes count for a sandbox's whole life: after a pause without memory, and with the next egress"""
+    running = world.service(egress__bytes_down=1000000)
+    box, other = world.box("web.example", running=running), world.box("web.example", running=running)
+    box.command("curl -s -m 20 -o /dev/null http://web.example/bytes/50000000")
+    box.logged(reason="byte_limit")
+    box.again()
+    assert hello(box).get("status", 0) != 200, "it was paused"
+    before = world.egress_pid(running)
+    os.kill(before, signal.SIGKILL)
+    assert suite.service.wait_for(lambda: world.egress_pid(running) not in (None, before) and hello(other).get("status") == 200)
+    box.update(allowOut=["web.example"], denyOut=["0.0.0.0/0"])  # by now its rules hold
+    assert hello(box).get("status", 0) != 200, "another egress"
+    world.end_service(egress__bytes_down=1000000)
 
 
 def test_bursts(world):

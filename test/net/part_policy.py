@@ -213,6 +213,30 @@ def test_pause(world):
     assert hello(box, "other.example")["status"] == 403
 
 
+def test_pause_without_memory(world):
+    """a box that is made again has its rules, and what it does is told beside what was done before"""
+    box = world.box("web.example", "api.example")
+    assert hello(box)["status"] == 200
+    box.logged(name="web.example", open=False)
+    box.again()
+    assert hello(box, "api.example")["status"] == 200 and hello(box, "other.example")["status"] == 403
+    box.logged(name="other.example", verdict="refused")
+    box.logged(name="api.example", verdict="allowed")
+    box.logged(name="web.example", verdict="allowed")
+    totals = box.log()["totals"]
+    assert totals["allowed"] == 2 and totals["refused"] == 1, totals
+
+
+def test_not_saved(world):
+    """new rules that cannot be saved are refused: the old ones hold, and are shown"""
+    box = world.box("web.example")
+    with world.running.store_locked():
+        assert box.update(allowOut=["other.example"], denyOut=["0.0.0.0/0"]).status == 500
+    assert box.client.ask("GET", f"/sandboxes/{box.id}").json()["network"]["allowOut"] == ["web.example"]
+    assert hello(box)["status"] == 200
+    assert hello(box, "other.example")["status"] == 403
+
+
 def test_update_during_lookup(world):
     """rules that change while a name is being looked up: the new ones hold when the answer comes"""
     world.net.records({"late.wild.example": {"A": ["45.67.90.77"], "mode": 3.0}})

@@ -73,15 +73,6 @@ def test_no_time(_):
             assert wait_for(lambda: state_of(each, box) == ENDED), state_of(each, box)  # pylint: disable=cell-var-from-loop
 
 
-@contextlib.contextmanager
-def store_locked(each):
-    """Nothing can be saved meanwhile."""
-    with contextlib.closing(sqlite3.connect(f"{each.state}/db/glovebox.db", isolation_level=None)) as db:
-        db.execute("BEGIN IMMEDIATE")
-        yield
-        db.execute("ROLLBACK")
-
-
 def test_not_saved(_):
     """its files were kept but that cannot be saved: it goes on as if nobody had asked, and can be killed"""
     with running(pool_size=0) as (each, client):
@@ -90,7 +81,7 @@ def test_not_saved(_):
         thread = threading.Thread(target=lambda: got.append(pause_cold(client, box)))
         thread.start()
         assert wait_for(lambda: os.listdir(f"{each.state}/layers"), pause=0.001)
-        with store_locked(each):
+        with each.store_locked():
             thread.join()
         assert got == [500], got
         assert box.run("wc -c <file")[0] == b"314572800\n"

@@ -41,6 +41,29 @@ static void test_two_events_are_one_connection(void **state)
 	net_log_done(&l);
 }
 
+/* The end of one that the ring has no room for any more adds its bytes, and is no second connection. */
+static void test_end_of_a_forgotten_one(void **state)
+{
+	enum { MAX_KEPT = 4 };
+	struct net_log l = NET_LOG_INIT(MAX_KEPT);
+	struct egress_event e = event(1, EGRESS_HOW_CONNECT, POLICY_ALLOWED, "a.test");
+
+	(void)state;
+	assert_non_null(net_log_add(&l, &e));
+	for (unsigned n = 2; n < 2 + MAX_KEPT; n++) {
+		struct egress_event other =
+			event(n, EGRESS_HOW_CONNECT, POLICY_NOT_ALLOWED, "b.test");
+
+		assert_non_null(net_log_add(&l, &other));
+	}
+	e.flags = EGRESS_EVENT_END;
+	e.bytes_up = 3;
+	assert_null(net_log_add(&l, &e));
+	assert_int_equal(l.totals.allowed, 1);
+	assert_int_equal(l.totals.bytes_up, 3);
+	net_log_done(&l);
+}
+
 static void test_verdicts(void **state)
 {
 	struct net_log l = NET_LOG_INIT(10);
@@ -147,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_events_are_one_connection),
+		cmocka_unit_test(test_end_of_a_forgotten_one),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_targets),

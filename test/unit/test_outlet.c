@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's conversation with egress. The test takes egress' part, and says when it dies. */
-#include "server/outlet.h"
+#include "server/outlet_priv.h"
 
 #include "server/http.h"
 #include "server/sandbox.h"
@@ -66,11 +66,41 @@ int secret_expand(struct server *s, const char *key_id, const char *text, char *
 
 	(void)s;
 	(void)fail;
-	assert_string_equal(key_id, "key1");
+	assert_true(strcmp(key_id, "key1") == 0 || strcmp(key_id, "key2") == 0);
 	if (!now)
 		return -ENOENT;
 	(void)snprintf(ret, size, "%s", strchr(text, '$') ? now : text);
 	return 0;
+}
+
+static int meetings; /* that were asked for; atomic */
+
+int link_ask(struct link *l, enum warden_type type, struct warden_frame *request,
+	     unsigned timeout_ms, struct warden_reply *ret, int *ret_fd)
+{
+	(void)l;
+	(void)request;
+	(void)timeout_ms;
+	(void)ret;
+	(void)ret_fd;
+	assert_int_equal(type, WARDEN_MEET);
+	(void)__atomic_add_fetch(&meetings, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int __real_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
+		       size_t n_fds);
+int __wrap_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
+		       size_t n_fds);
+
+static int fail_rule; /* errno value: the next rule meets this; atomic */
+
+int __wrap_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
+		       size_t n_fds)
+{
+	int err = type == EGRESS_RULE ? __atomic_exchange_n(&fail_rule, 0, __ATOMIC_SEQ_CST) : 0;
+
+	return err ? -err : __real_egress_send(sock, type, f, fds, n_fds);
 }
 
 /* --- egress ------------------------------------------------------------------------------------------------------ */
@@ -128,11 +158,26 @@ static void expect_rule(struct egress_end *e, const char *name)
 	assert_string_equal(rule, name);
 }
 
+/* Whose policy comes next, all of it. */
+static void hear_of(struct egress_end *e, const char *id)
+{
+	do {
+		assert_true(hear(e, WAIT_MS));
+		assert_string_equal(e->f.as_COMMIT.id, id);
+	} while (e->f.head.type != EGRESS_COMMIT);
+}
+
+static void answer_of(const struct egress_end *e, const char *id, int err)
+{
+	struct egress_frame f = { .as_APPLIED = { .err = err } };
+
+	(void)snprintf(f.as_APPLIED.id, sizeof(f.as_APPLIED.id), "%s", id);
+	assert_int_equal(egress_send(e->sock, EGRESS_APPLIED, &f, NULL, 0), 0);
+}
+
 static void answer(const struct egress_end *e, int err)
 {
-	struct egress_frame f = { .as_APPLIED = { .id = "i1", .err = err } };
-
-	assert_int_equal(egress_send(e->sock, EGRESS_APPLIED, &f, NULL, 0), 0);
+	answer_of(e, "i1", err);
 }
 
 static void tell(const struct egress_end *e, uint64_t number, unsigned reason, uint32_t flags)
@@ -155,6 +200,7 @@ struct wish {
 	pthread_t thread;
 	struct outlet *outlet;
 	const char *rules;
+	bool insist;
 	int result;
 };
 
@@ -176,15 +222,20 @@ static void *apply(void *arg)
 	struct wish *w = arg;
 	struct network n = network_of(w->rules);
 
-	w->result = outlet_apply(w->outlet, &n);
+	w->result = outlet_apply(w->outlet, &n, w->insist);
 	network_done(&n);
 	return NULL;
 }
 
+static void begin_as(struct wish *w, struct outlet *o, const char *rules, bool insist)
+{
+	*w = (struct wish){ .outlet = o, .rules = rules, .insist = insist, .result = 1 };
+	assert_int_equal(pthread_create(&w->thread, NULL, apply, w), 0);
+}
+
 static void begin(struct wish *w, struct outlet *o, const char *rules)
 {
-	*w = (struct wish){ .outlet = o, .rules = rules, .result = 1 };
-	assert_int_equal(pthread_create(&w->thread, NULL, apply, w), 0);
+	begin_as(w, o, rules, false);
 }
 
 static int end(struct wish *w)
@@ -198,7 +249,7 @@ static int start(void **state)
 	struct outlets *all;
 
 	secret = "first";
-	lines = more_lines = 0;
+	lines = more_lines = meetings = 0;
 	if (outlets_new(&server, &all) < 0 || outlets_start(all) < 0)
 		return -1;
 	server.outlets = all;
@@ -271,6 +322,189 @@ static void test_refused(void **state)
 	answer(&next, 0);
 	fd_close(e.sock);
 	fd_close(next.sock);
+}
+
+/* The first rules of all are refused: what egress may have made of them is taken back. */
+static void test_first_refused(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, ESRCH);
+	assert_int_equal(end(&w), -ESRCH);
+	expect_rule(&e, "");
+	answer(&e, 0);
+	fd_close(e.sock);
+}
+
+static bool is_stale(struct outlet *o)
+{
+	bool stale;
+
+	pthread_mutex_lock(&o->all->lock);
+	stale = o->stale;
+	pthread_mutex_unlock(&o->all->lock);
+	return stale;
+}
+
+/* Whoever waits for rules is served before those whose secret has changed, and so by the next egress. */
+static void test_who_waits_is_first(void **state)
+{
+	enum { OTHERS = 50 };
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct outlet *others[OTHERS];
+	char id[OTHERS][WARDEN_ID_SIZE];
+	struct wish w;
+
+	for (size_t i = 0; i < OTHERS; i++) {
+		(void)snprintf(id[i], sizeof(id[i]), "other%zu", i);
+		others[i] = outlet_open(server.outlets, id[i], "key1", false);
+		assert_non_null(others[i]);
+		begin(&w, others[i], WITH_SECRET);
+		hear_of(&e, id[i]);
+		answer_of(&e, id[i], 0);
+		assert_int_equal(end(&w), 0);
+	}
+	outlets_secret_changed(server.outlets, "key1", "k");
+	assert_true(hear(&e, WAIT_MS)); /* the first of them: POLICY */
+	memcpy(id[0], e.f.as_POLICY.id, sizeof(id[0]));
+	hear_of(&e, id[0]);
+	begin(&w, *state, A);
+	while (!is_stale(*state))
+		(void)poll(NULL, 0, 1);
+	answer_of(&e, id[0], 0);
+	hear_of(&e, "i1");
+	next = connect_egress(server.outlets);
+	hear_of(&next, "i1");
+	answer(&next, 0);
+	assert_int_equal(end(&w), 0);
+	for (size_t i = 0; i < OTHERS; i++)
+		outlet_close(others[i]);
+	fd_close(e.sock);
+	fd_close(next.sock);
+}
+
+/* A key with many that are told anew does not keep another's waiting. */
+static void test_keys_take_turns(void **state)
+{
+	enum { MANY = 50 };
+	struct egress_end e = connect_egress(server.outlets);
+	struct outlet *many[MANY];
+	struct wish w;
+
+	for (size_t i = 0; i < MANY; i++) {
+		char id[WARDEN_ID_SIZE];
+
+		(void)snprintf(id, sizeof(id), "many%zu", i);
+		many[i] = outlet_open(server.outlets, id, "key2", false);
+		assert_non_null(many[i]);
+		begin(&w, many[i], WITH_SECRET);
+		hear_of(&e, id);
+		answer_of(&e, id, 0);
+		assert_int_equal(end(&w), 0);
+	}
+	begin(&w, *state, WITH_SECRET);
+	hear_of(&e, "i1");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	outlets_secret_changed(server.outlets, "key2", "k");
+	assert_true(hear(&e, WAIT_MS)); /* one of them is told, and the others wait */
+	outlets_secret_changed(server.outlets, "key1", "k");
+	while (e.f.head.type != EGRESS_COMMIT)
+		assert_true(hear(&e, WAIT_MS));
+	answer_of(&e, e.f.as_COMMIT.id, 0);
+	hear_of(&e, "i1");
+	answer(&e, 0);
+	for (size_t i = 0; i < MANY; i++)
+		outlet_close(many[i]);
+	fd_close(e.sock);
+}
+
+/* Nobody answers in time: rules that somebody wanted are not held, those on record are, as soon as somebody hears them. */
+static void test_nobody_answers(void **state)
+{
+	struct outlet *other = outlet_open(server.outlets, "i2", "key1", false);
+	bool has_rule[2] = { false, false };
+	struct egress_end e;
+	struct wish recorded, wanted;
+
+	assert_non_null(other);
+	begin_as(&recorded, *state, A, true);
+	begin(&wanted, other, A);
+	assert_int_equal(end(&recorded), -ETIMEDOUT);
+	assert_int_equal(end(&wanted), -ETIMEDOUT);
+	e = connect_egress(server.outlets);
+	for (int commits = 0; commits < 2;) {
+		bool is_other;
+
+		assert_true(hear(&e, WAIT_MS));
+		is_other = strcmp(e.f.as_COMMIT.id, "i2") == 0;
+		if (e.f.head.type == EGRESS_RULE)
+			has_rule[is_other] = true;
+		if (e.f.head.type != EGRESS_COMMIT)
+			continue;
+		answer_of(&e, is_other ? "i2" : "i1", 0);
+		commits++;
+	}
+	assert_true(has_rule[0]);
+	assert_false(has_rule[1]);
+	outlet_close(other);
+	fd_close(e.sock);
+}
+
+/* The kernel has no memory for a message: that is no reason to part. */
+static void test_no_memory(void **state)
+{
+	static const int errors[] = { ENOBUFS, ENOMEM, EAGAIN };
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+		__atomic_store_n(&fail_rule, errors[i], __ATOMIC_SEQ_CST);
+		begin(&w, *state, A);
+		expect_rule(&e, "a.test");
+		answer(&e, 0);
+		assert_int_equal(end(&w), 0);
+	}
+	fd_close(e.sock);
+}
+
+static void expect_meeting(void)
+{
+	int before = __atomic_load_n(&meetings, __ATOMIC_SEQ_CST);
+
+	for (int i = 0; i < WAIT_MS / 20; i++) {
+		if (__atomic_load_n(&meetings, __ATOMIC_SEQ_CST) > before)
+			return;
+		(void)poll(NULL, 0, 20);
+	}
+	fail_msg("nobody asked for a new socket to egress");
+}
+
+/* Both live, but have no socket to each other: the warden is asked, again and again. */
+static void test_meets_again(void **state)
+{
+	struct egress_end e;
+	struct wish w;
+
+	(void)poll(NULL, 0, 50);
+	assert_int_equal(__atomic_load_n(&meetings, __ATOMIC_SEQ_CST), 0); /* there was none yet */
+	outlets_connect(server.outlets, -EBADF);
+	expect_meeting();
+	e = connect_egress(server.outlets);
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	fd_close(e.sock);
+	expect_meeting();
+	expect_meeting();
+	e = connect_egress(server.outlets);
+	expect_rule(&e, "a.test");
+	answer(&e, 0);
+	fd_close(e.sock);
 }
 
 /* Egress dies with the rules unanswered: who waits is served by the next one. */
@@ -359,6 +593,41 @@ static void test_events(void **state)
 	fd_close(e.sock);
 }
 
+/* The next egress is told what was used; connections of the one before are over. */
+static void test_used(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets), next;
+	struct egress_frame f = { .as_EVENT = { .id = "i1",
+						.number = 1,
+						.how = EGRESS_HOW_CONNECT,
+						.reason = POLICY_ALLOWED,
+						.port = 443,
+						.used_up = 1000,
+						.used_down = 2000 } };
+	json_t *all;
+	struct wish w;
+
+	begin(&w, *state, A);
+	expect_rule(&e, "a.test");
+	assert_int_equal(egress_send(e.sock, EGRESS_EVENT, &f, NULL, 0), 0);
+	f.as_EVENT.number = 2;
+	f.as_EVENT.used_up = 10; /* less than it was: one that came late */
+	assert_int_equal(egress_send(e.sock, EGRESS_EVENT, &f, NULL, 0), 0);
+	answer(&e, 0);
+	assert_int_equal(end(&w), 0);
+	next = connect_egress(server.outlets);
+	assert_true(hear(&next, WAIT_MS));
+	assert_int_equal(next.f.head.type, EGRESS_POLICY);
+	assert_int_equal(next.f.as_POLICY.limits.used_up, 1000);
+	assert_int_equal(next.f.as_POLICY.limits.used_down, 2000);
+	all = outlet_json(*state, 1000);
+	assert_false(json_is_true(
+		json_object_get(json_array_get(json_object_get(all, "connections"), 0), "open")));
+	json_decref(all);
+	fd_close(e.sock);
+	fd_close(next.sock);
+}
+
 /* A box that was made again and never got doors is not known to egress: it can be told to reach nothing, and that stays. */
 static void test_nothing_for_nobody(void **state)
 {
@@ -408,9 +677,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_waits_for_the_answer, start, stop),
 		cmocka_unit_test_setup_teardown(test_before_there_is_one, start, stop),
 		cmocka_unit_test_setup_teardown(test_refused, start, stop),
+		cmocka_unit_test_setup_teardown(test_first_refused, start, stop),
+		cmocka_unit_test_setup_teardown(test_who_waits_is_first, start, stop),
+		cmocka_unit_test_setup_teardown(test_keys_take_turns, start, stop),
+		cmocka_unit_test_setup_teardown(test_nobody_answers, start, stop),
+		cmocka_unit_test_setup_teardown(test_no_memory, start, stop),
+		cmocka_unit_test_setup_teardown(test_meets_again, start, stop),
 		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),
 		cmocka_unit_test_setup_teardown(test_secret_changes, start, stop),
 		cmocka_unit_test_setup_teardown(test_events, start, stop),
+		cmocka_unit_test_setup_teardown(test_used, start, stop),
 		cmocka_unit_test_setup_teardown(test_nothing_for_nobody, start, stop),
 		cmocka_unit_test_setup_teardown(test_closed_in_between, start, stop),
 	};

@@ -39,7 +39,8 @@ static size_t good(uint32_t type, size_t size)
 		memcpy(frame.as_SNAPSHOT.layer, "layer1", 6);
 	if (type == WARDEN_DROP_LAYER)
 		memcpy(frame.as_DROP_LAYER.layer, "layer1", 6);
-	else if (type != WARDEN_HELLO && type != WARDEN_REPLY && type != WARDEN_EGRESS)
+	else if (type != WARDEN_HELLO && type != WARDEN_REPLY && type != WARDEN_EGRESS &&
+		 type != WARDEN_MEET)
 		memcpy(frame.as_KILL.id, "box1", 4);
 	if (type == WARDEN_CONTEXT) {
 		memcpy(frame.as_CONTEXT.context.name, "python", 6);

@@ -1160,6 +1160,7 @@ def hostile_messages():
         yield f"a socket of family {family}", message(SOCKET, struct.pack("<32sII", b"keep", family, 0))
     yield "a socket with a reserved field", message(SOCKET, struct.pack("<32sII", b"keep", 4, 1))
     yield "a socket to egress for the warden", message(EGRESS, bytes(8))
+    yield "a meeting with a reserved field", message(MEET, b"\1" + bytes(7))
 
 
 def test_hostile_messages():
@@ -1503,7 +1504,7 @@ def test_net_server_killed():
     s = w.server()
     s.hello()
     control = s.create("a").fd
-    assert s.net("a").err == 0
+    assert s.create("none").err == 0 and s.net("a").err == 0
     link = s.egress()
     assert link.allow("a", web.at) == 0
     os.kill(s.pid, signal.SIGKILL)
@@ -1513,6 +1514,10 @@ def test_net_server_killed():
     s = w.server()
     r = s.ask(HELLO, struct.pack("<II", 1, 0))
     assert r.err == 0
+    doors = {box.id: box.flags for box in (Box(data) for type, _, data, _ in s.events if type == BOX)}
+    assert doors == {"a": 1, "none": 0}, doors
+    s.egress().close()  # this one is lost: another can be had
+    assert s.ask(MEET, bytes(8)).err == 0
     link = s.egress()
     assert s.net("a").err == 0 and link.allow("a", web.at) == 0
     assert ask(control, web) == "HTTP/1.1 200 OK"

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER, CONTEXT, NET, SOCKET = range(1, 14)
+HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER, CONTEXT, NET, SOCKET, MEET = range(1, 15)
 REPLY, BOX, ENDED, PAUSED, EGRESS = range(20, 25)
 CATCHES = 1
 ROOT_FLAG, PAUSE_FLAG, SCRIPT_FLAG = 1, 2, 4
@@ -60,7 +60,7 @@ class Reply:
 
 class Box:
     def __init__(self, data):
-        id, self.state, _ = struct.unpack_from("<32sII", data)
+        id, self.state, self.flags = struct.unpack_from("<32sII", data)
         self.id = id.rstrip(b"\0").decode()
         self.features = struct.unpack_from("<I", data, 40)[0]
         self.cgroup_features = struct.unpack_from("<I", data, 60)[0]
@@ -206,7 +206,7 @@ class Egress:
 
     def allow(self, id, *addresses):
         """A policy that allows these IPv4 addresses ("192.0.2.1:80") and nothing else: errno of APPLIED."""
-        self.send(self.POLICY, struct.pack("<32sIIIIQQ", c_id(id), 0, 0, 0, 0, 0, 0))
+        self.send(self.POLICY, struct.pack("<32sIIIIQQQQ", c_id(id), 0, 0, 0, 0, 0, 0, 0, 0))
         for text in addresses:
             host, port = text.split(":")
             address = bytes(10) + b"\xff\xff" + socket.inet_aton(host)
