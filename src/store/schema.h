@@ -86,4 +86,11 @@ static const char *const schema_versions[] = {
 	" updated_ms INTEGER NOT NULL,"
 	" UNIQUE (key_id, name)"
 	") STRICT;",
+
+	/* 3: what is left out of a list of events, and how many things a key has, is seen in an index alone. */
+	"DROP INDEX events_by_key;"
+	"CREATE INDEX events_by_key ON events (key_id, seq, type);"
+	"DROP INDEX events_by_sandbox;"
+	"CREATE INDEX events_by_sandbox ON events (sandbox_id, seq, key_id, type);"
+	"CREATE INDEX sandboxes_ended ON sandboxes (key_id, end_ms, state) WHERE state = 3;",
 };

@@ -24,17 +24,20 @@ static void read_snapshot(struct query *q, struct store_snapshot *ret)
 
 int store_snapshot_add(struct store *s, const struct store_snapshot *n)
 {
+	_cleanup_(freep) char *config = NULL;
 	struct query q;
-	int r = query_open(s, QUERY_SNAPSHOT_ADD,
-			   "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)", &q);
+	int r = store_json_text(n->config, &config);
 
+	if (r == 0)
+		r = query_open(s, QUERY_SNAPSHOT_ADD,
+			       "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)", &q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, n->id);
 	query_put_text(&q, n->key_id);
 	query_put_text(&q, n->sandbox_id);
 	query_put_text(&q, n->name);
-	query_put_json(&q, n->config);
+	query_put_text(&q, config);
 	query_put_int(&q, n->created_ms);
 	r = query_run(&q);
 	return r < 0 ? r : 0;
@@ -59,6 +62,8 @@ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_na
 	if (r > 0)
 		read_snapshot(&q, &n);
 	r = query_close(&q, r == 0 ? -ENOENT : r);
+	if (r >= 0)
+		r = store_json_parse(&n.config);
 	if (r < 0)
 		return r;
 	*ret = n;
@@ -101,6 +106,8 @@ int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox
 		read_snapshot(&q, &rows[n++]);
 	}
 	r = query_close(&q, r);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = store_json_parse(&rows[i].config);
 	if (r < 0) {
 		free_snapshots(rows, n);
 		return r;

@@ -315,7 +315,8 @@ int store_open(int dir_fd, struct store **ret, struct fail *fail)
 	if (!s)
 		return explain(ENOMEM, fail);
 	s->dir_fd = -EBADF;
-	if (pthread_mutex_init(&s->lock, NULL) != 0)
+	if (pthread_mutex_init(&s->lock, NULL) != 0 ||
+	    pthread_mutex_init(&s->cache_lock, NULL) != 0)
 		return explain(ENOMEM, fail);
 	s->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (s->dir_fd < 0)
@@ -340,6 +341,7 @@ void store_close(struct store *s)
 		(void)sqlite3_finalize(s->queries[i]);
 	(void)disconnect(s);
 	fd_close(s->dir_fd);
+	(void)pthread_mutex_destroy(&s->cache_lock);
 	(void)pthread_mutex_destroy(&s->lock);
 	explicit_bzero(s, sizeof(*s));
 	free(s);

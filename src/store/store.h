@@ -98,7 +98,7 @@ _must_check_ int store_sandbox_get(struct store *s, const char *id, struct store
 _must_check_ int store_sandbox_each_live(struct store *s,
 					 int (*each)(struct store_sandbox *b, void *arg),
 					 void *arg);
-/* Forgets ended ones beyond the newest `keep`. Cheap; called now and then. */
+/* Keeps so many ended ones in all; the oldest go, of those keys that have the most. Cheap; called now and then. */
 _must_check_ int store_sandbox_prune(struct store *s, size_t keep);
 
 /* --- snapshots (snapshots.c) -------------------------------------------------------------------- */
@@ -139,9 +139,11 @@ struct store_event {
 
 void store_event_done(struct store_event *e);
 _must_check_ int store_event_add(struct store *s, const struct store_event *e);
+/* Of these types (an array of texts; NULL or empty: of all). */
 _must_check_ int store_event_list(struct store *s, const char *key_id, const char *sandbox_id,
-				  const char *type, bool ascending, size_t offset, size_t limit,
+				  const json_t *types, bool ascending, size_t offset, size_t limit,
 				  struct store_event **ret, size_t *ret_n);
+/* Keeps so many in all; the oldest go, of those keys that have the most. */
 _must_check_ int store_event_prune(struct store *s, size_t keep);
 
 struct store_webhook {

@@ -114,6 +114,26 @@ def again(running):
     return False
 
 
+def test_metadata(world):
+    """metadata of a sandbox in all, which each of its events carries"""
+    for metadata, status in (({f"k{i:03}": "x" * 4092 for i in range(4)}, 201), ({f"k{i:03}": "x" * 4093 for i in range(4)}, 400),
+                             ({f"{i:0256}": "" for i in range(64)}, 201), ({f"{i:0256}": "x" for i in range(64)}, 400)):
+        reply = world.client.ask("POST", "/v2/sandboxes", {"templateID": "base", "metadata": metadata})
+        assert reply.status == status, (len(metadata), reply)
+        assert status == 201 or "metadata: must have at most 16384 bytes" in reply.message(), reply
+
+
+def test_events_kept(_):
+    """events of a key that never ends a sandbox are forgotten too; those of another stay"""
+    with small(limits_events_kept=20) as (running, client):
+        quiet = raw.Client(running.port, running.new_key())
+        bystander, box = quiet.create(), client.create()
+        for _ in range(2):  # each server forgets what is too much when it starts: that is the first time
+            at_once(100, lambda: client.ask("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 100}))
+            assert service.wait_for(lambda: len(client.ask("GET", "/events/sandboxes?limit=100").json()) < 20, 20), "they are kept"
+        assert [event["sandboxId"] for event in quiet.ask("GET", "/events/sandboxes").json()] == [bystander.id]
+
+
 def test_box_limits(_):
     """memory, files and processes of a sandbox"""
     with small(sandbox_memory="64M", sandbox_disk="16M", sandbox_pids=30) as (_, client):

@@ -111,6 +111,9 @@ static void test_objects(void **state)
 	SAYS(schema, "{\"a\":1,\"b\":1,\"c\":1,\"d\":1}", "must have at most 3 entries");
 	SAYS("{\"additionalProperties\":{\"type\":\"string\"}}", "{\"a\":\"x\",\"b\":1}",
 	     "b: must be of type string, not integer");
+	FINE("{\"x-maxBytes\":6}", "{\"a\":\"xx\",\"b\":\"yy\"}");
+	SAYS("{\"x-maxBytes\":5}", "{\"a\":\"xx\",\"b\":\"yy\"}",
+	     "must have at most 5 bytes in all");
 }
 
 static void test_any(void **state)

@@ -356,12 +356,14 @@ static void add_event(struct store *s, int number, const char *sandbox, const ch
 static void check_events(struct store *s, const char *key, const char *sandbox, const char *type,
 			 bool ascending, size_t offset, size_t limit, const char *want)
 {
+	json_t *types = type ? json_pack("[s, s]", "none", type) : NULL;
 	struct store_event *list = NULL;
 	char got[32] = "";
 	size_t n;
 
 	assert_int_equal(
-		store_event_list(s, key, sandbox, type, ascending, offset, limit, &list, &n), 0);
+		store_event_list(s, key, sandbox, types, ascending, offset, limit, &list, &n), 0);
+	json_decref(types);
 	for (size_t i = 0; i < n; i++) {
 		got[i] = (char)('0' + json_integer_value(json_object_get(list[i].data, "number")));
 		store_event_done(&list[i]);
@@ -378,6 +380,7 @@ static void test_events(void **state)
 		add_event(s, i, i < 5 ? "i1" : "i2", i % 3 ? "created" : "killed");
 	check_events(s, NULL, NULL, NULL, true, 0, 100, "0123456789");
 	check_events(s, NULL, NULL, NULL, false, 2, 3, "765");
+	check_events(s, NULL, NULL, "killed", false, 1, 2, "63");
 	check_events(s, "key_odd", NULL, NULL, true, 0, 100, "13579");
 	check_events(s, "key_odd", "i2", NULL, false, 0, 100, "975");
 	check_events(s, "key_odd", "i2", "killed", true, 0, 100, "9");
