@@ -49,10 +49,11 @@ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_na
 {
 	_cleanup_(store_snapshot_done) struct store_snapshot n = { 0 };
 	struct query q;
-	int r = query_open(s, QUERY_SNAPSHOT_GET,
-			   "SELECT " COLUMNS " FROM snapshots WHERE " OF_KEY
-			   " AND (id = ?2 OR name = ?2) ORDER BY id = ?2 DESC, seq DESC LIMIT 1",
-			   &q);
+	int r = query_open(
+		s, QUERY_SNAPSHOT_GET,
+		"SELECT " COLUMNS " FROM snapshots WHERE " OF_KEY
+		" AND (id = ?2 OR (?1 IS NOT NULL AND name = ?2)) ORDER BY id = ?2 DESC, seq DESC LIMIT 1",
+		&q);
 
 	if (r < 0)
 		return r;

@@ -114,7 +114,8 @@ struct store_snapshot {
 
 void store_snapshot_done(struct store_snapshot *n);
 _must_check_ int store_snapshot_add(struct store *s, const struct store_snapshot *n);
-/* By id or name, of this key (here and below: of any key when it is NULL). -ENOENT. */
+/* By id or name, of this key (here and below: of any key when it is NULL, and then by id: a name is a key's own).
+ * -ENOENT. */
 _must_check_ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_name,
 				    struct store_snapshot *ret);
 /* Newest first; those of this key, filtered where a filter is not NULL, after the one with id `after`. */
