@@ -47,7 +47,7 @@ static int parse_sandbox(struct store_sandbox *b)
 
 int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 {
-	_cleanup_(freep) char *metadata = NULL, *env = NULL, *config = NULL;
+	_cleanup_(freep) char *metadata = NULL, *env = NULL, *config = NULL, *layers = NULL;
 	struct query q;
 	int r = store_json_text(b->metadata, &metadata);
 
@@ -56,9 +56,11 @@ int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 	if (r == 0)
 		r = store_json_text(b->config, &config);
 	if (r == 0)
+		r = store_json_text(json_object_get(b->config, "layers"), &layers);
+	if (r == 0)
 		r = query_open(s, QUERY_SANDBOX_ADD,
 			       "INSERT INTO sandboxes (" COLUMNS
-			       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			       ", layers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			       &q);
 	if (r < 0)
 		return r;
@@ -76,6 +78,7 @@ int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 	query_put_int(&q, b->end_ms);
 	query_put_int(&q, b->reason);
 	query_put_text(&q, b->detail);
+	query_put_text(&q, layers);
 	r = query_run(&q);
 	return r < 0 ? r : 0;
 }
@@ -83,11 +86,13 @@ int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 /* What has ended needs its secrets no longer. */
 int store_sandbox_update(struct store *s, const struct store_sandbox *b)
 {
-	_cleanup_(freep) char *config = NULL;
+	_cleanup_(freep) char *config = NULL, *layers = NULL;
 	struct query q;
 	int r = store_json_text(b->config, &config);
 
 	static_assert(STORE_ENDED == 3, "as the statement has it");
+	if (r == 0)
+		r = store_json_text(json_object_get(b->config, "layers"), &layers);
 	if (r == 0)
 		r = query_open(
 			s, QUERY_SANDBOX_UPDATE,
@@ -95,7 +100,7 @@ int store_sandbox_update(struct store *s, const struct store_sandbox *b)
 			" config = ?5, env = CASE ?1 WHEN 3 THEN NULL ELSE env END,"
 			" envd_token = CASE ?1 WHEN 3 THEN NULL ELSE envd_token END,"
 			" traffic_token = CASE ?1 WHEN 3 THEN NULL ELSE traffic_token END"
-			" WHERE id = ?6",
+			", layers = ?6 WHERE id = ?7",
 			&q);
 	if (r < 0)
 		return r;
@@ -104,6 +109,7 @@ int store_sandbox_update(struct store *s, const struct store_sandbox *b)
 	query_put_int(&q, b->reason);
 	query_put_text(&q, b->detail);
 	query_put_text(&q, config);
+	query_put_text(&q, layers);
 	query_put_text(&q, b->id);
 	r = query_run(&q);
 	if (r < 0)

@@ -114,6 +114,23 @@ def again(running):
     return False
 
 
+def test_snapshots_of_key(_):
+    """snapshots of one key: 429, and room for another key"""
+    with small(limits_snapshots_per_key=2) as (running, client):
+        box = client.create()
+
+        def keep(box, body):
+            return box.client.ask("POST", f"/sandboxes/{box.id}/snapshots", body).status
+
+        assert [keep(box, {}), keep(box, {"name": "a"})] == [201, 201]
+        assert keep(box, {}) == 429
+        assert keep(box, {"name": "a"}) == 201  # in the place of the other
+        other = raw.Client(running.port, running.new_key()).create()
+        assert keep(other, {}) == 201
+        assert client.ask("DELETE", "/templates/a").status == 204
+        assert {keep(each, {}) for each in [box] * 2} == {201, 429}
+
+
 def test_metadata(world):
     """metadata of a sandbox in all, which each of its events carries"""
     for metadata, status in (({f"k{i:03}": "x" * 4092 for i in range(4)}, 201), ({f"k{i:03}": "x" * 4093 for i in range(4)}, 400),

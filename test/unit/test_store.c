@@ -296,7 +296,7 @@ static void add_snapshot(struct store *s, const char *id, const char *name, cons
 	(void)snprintf(n.sandbox_id, sizeof(n.sandbox_id), "i1");
 	n.name = name ? strdup(name) : NULL;
 	n.config = json_pack("{s[s]}", "layers", layer);
-	assert_int_equal(store_snapshot_add(s, &n), 0);
+	assert_int_equal(store_snapshot_add(s, &n, 100), 0);
 }
 
 static void test_snapshots(void **state)
