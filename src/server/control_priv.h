@@ -261,12 +261,17 @@ void deliver_stop(void);
 /* An event for the webhooks of this key; takes over the reference. Never waits. */
 void deliver(struct server *s, const char *key_id, const char *type, json_t *event);
 
-/* --- work that nobody waits for (control_worker.c) -------------------------------------------- */
+/* --- work that nobody waits for (control_worker.c, control_slow.c) ----------------------------- */
 
 _must_check_ int worker_start(struct server *s);
 void worker_stop(void);
-/* Runs job(b) in the worker's thread; takes a reference of its own. */
+/* Runs job(b), which may take its time, in a worker's thread, one after the other of those of a key; takes a reference of
+ * its own. */
 void worker_add(struct sandbox *b, void (*job)(struct sandbox *b));
+/* The same in the thread that does everybody's housekeeping: for what waits for nothing but a word of the warden. */
+void worker_add_quick(struct sandbox *b, void (*job)(struct sandbox *b));
+_must_check_ int slow_start(void);
+void slow_stop(void);
 /* Has these layers released there. */
 void worker_add_layers(const struct sandbox_config *c);
 /* Something may have become superfluous in the store. */

@@ -119,7 +119,7 @@ static void kill_again(struct sandbox *b)
 
 void kill_box_later(struct sandbox *b)
 {
-	worker_add(b, kill_again);
+	worker_add_quick(b, kill_again);
 }
 
 /* The record comes first: a server that dies in between leaves a box without a record, which the

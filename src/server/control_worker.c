@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread for what nobody waits for: second attempts, samples of usage, forgetting what is
- * old. */
+/* One thread for what nobody waits for and what is soon done: second attempts, samples of usage, forgetting what is
+ * old. What can take long is in control_slow.c. */
 #include "server/control_priv.h"
 #include "server/envd.h"
 
@@ -61,7 +61,7 @@ static void add(const struct job *job)
 		job_free(j);
 }
 
-void worker_add(struct sandbox *b, void (*run)(struct sandbox *b))
+void worker_add_quick(struct sandbox *b, void (*run)(struct sandbox *b))
 {
 	add(&(struct job){ .sandbox = b, .run = run });
 }
@@ -178,13 +178,14 @@ int worker_start(struct server *s)
 	worker_prune();
 	r = pthread_create(&worker.thread, NULL, run, s);
 	worker.runs = r == 0;
-	return -r;
+	return r ? -r : slow_start();
 }
 
 void worker_stop(void)
 {
 	struct job *j;
 
+	slow_stop();
 	if (!worker.runs)
 		return;
 	pthread_mutex_lock(&worker.lock);
