@@ -234,7 +234,7 @@ _must_check_ int body_timeout(const struct request *r, const char *name, uint64_
 
 #define ONCE_KEPT_MS 600000
 #define ONCE_TEXT_MAX 128
-#define ONCE_MAX 4096 /* remembered at once; the oldest go first */
+#define ONCE_MAX 4096 /* remembered at once; the oldest of the key that has the most go first */
 
 /*
  * 0: go ahead, and say how it went with once_done(). 1: it was done before; *ret is the reply.
