@@ -90,7 +90,7 @@ struct sandbox_control {
 	struct sample *samples;
 	size_t n_samples, n_room, first_sample;
 	uint64_t last_cpu_us;
-	int64_t last_ms;
+	uint64_t last_ms; /* of the boot clock; 0: there is none yet */
 };
 
 /* NULL: no memory. */
