@@ -163,7 +163,8 @@ struct store_webhook {
 };
 
 void store_webhook_done(struct store_webhook *w);
-_must_check_ int store_webhook_add(struct store *s, const struct store_webhook *w);
+/* -EDQUOT: the key has max of them. */
+_must_check_ int store_webhook_add(struct store *s, const struct store_webhook *w, size_t max);
 _must_check_ int store_webhook_update(struct store *s, const struct store_webhook *w);
 _must_check_ int store_webhook_get(struct store *s, const char *key_id, const char *id,
 				   struct store_webhook *ret);

@@ -28,7 +28,7 @@ static void read_webhook(struct query *q, struct store_webhook *ret)
 	ret->created_ms = query_get_int(q);
 }
 
-int store_webhook_add(struct store *s, const struct store_webhook *w)
+int store_webhook_add(struct store *s, const struct store_webhook *w, size_t max)
 {
 	_cleanup_(freep) char *types = NULL;
 	struct query q;
@@ -36,7 +36,8 @@ int store_webhook_add(struct store *s, const struct store_webhook *w)
 
 	if (r == 0)
 		r = query_open(s, QUERY_WEBHOOK_ADD,
-			       "INSERT INTO webhooks (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			       "INSERT INTO webhooks (" COLUMNS ") SELECT ?, ?2, ?, ?, ?, ?, ?, ?"
+			       " WHERE (SELECT count(*) FROM webhooks WHERE key_id = ?2) < ?9",
 			       &q);
 	if (r < 0)
 		return r;
@@ -48,8 +49,11 @@ int store_webhook_add(struct store *s, const struct store_webhook *w)
 	query_put_text(&q, types);
 	query_put_int(&q, w->enabled);
 	query_put_int(&q, w->created_ms);
+	query_put_int(&q, (int64_t)max);
 	r = query_run(&q);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	return r == 0 ? -EDQUOT : 0;
 }
 
 int store_webhook_update(struct store *s, const struct store_webhook *w)

@@ -407,8 +407,10 @@ static void test_webhooks(void **state)
 	w.url = strdup("http://127.0.0.1/");
 	w.secret = strdup("secret");
 	w.types = json_pack("[s]", "created");
-	assert_int_equal(store_webhook_add(s, &w), 0);
-	assert_int_equal(store_webhook_add(s, &w), -EEXIST);
+	assert_int_equal(store_webhook_add(s, &w, 0), -EDQUOT);
+	assert_int_equal(store_webhook_add(s, &w, 1), 0);
+	assert_int_equal(store_webhook_add(s, &w, 1), -EDQUOT);
+	assert_int_equal(store_webhook_add(s, &w, 2), -EEXIST);
 	w.enabled = false;
 	assert_int_equal(store_webhook_update(s, &w), 0);
 	assert_int_equal(store_webhook_get(s, test_key.id, "w1", &got), 0);
