@@ -182,6 +182,25 @@ static int check_required(const json_t *required, const json_t *v, const struct 
 	return 0;
 }
 
+/* Names and texts, all together: what many of the longest would come to is more than anybody needs. */
+static int check_bytes(const json_t *schema, const json_t *v, const struct place *at,
+		       struct check_error *err)
+{
+	const json_t *max = json_object_get(schema, "x-maxBytes");
+	const char *name;
+	json_t *value;
+	size_t n = 0;
+
+	if (!max)
+		return 0;
+	json_object_foreach((json_t *)(uintptr_t)v, name, value)
+		n += strlen(name) + json_string_length(value);
+	if (n <= (size_t)json_integer_value(max))
+		return 0;
+	return check_fail(err, at, "must have at most %" JSON_INTEGER_FORMAT " bytes in all",
+			  json_integer_value(max));
+}
+
 static int check_object(const json_t *doc, const json_t *schema, const json_t *v,
 			const struct place *at, struct check_error *err)
 {
@@ -192,6 +211,8 @@ static int check_object(const json_t *doc, const json_t *schema, const json_t *v
 	int r = check_count(schema, "minProperties", "maxProperties", json_object_size(v),
 			    "entries", at, err);
 
+	if (r == 0)
+		r = check_bytes(schema, v, at, err);
 	if (r == 0)
 		r = check_required(json_object_get(schema, "required"), v, at, err);
 	if (r < 0)

@@ -10,6 +10,8 @@
 #include <jansson.h>
 
 #define CHECK_DEPTH_MAX 32 /* of JSON from clients */
+#define CHECK_VALUES_MAX                                                                           \
+	16384 /* in it: several times what any schema admits; each costs some 100 bytes */
 
 struct check_error {
 	char where[96]; /* "network.allowOut[2]", "" for the whole body */
@@ -17,7 +19,7 @@ struct check_error {
 };
 
 /* Reads a body: -EINVAL with the reason for anything that is not one JSON value, has a key twice, a NUL, a number or
- * a text that cannot be kept, or is nested too deeply. */
+ * a text that cannot be kept, is nested too deeply or has too many values. */
 _must_check_ int check_parse(const char *text, size_t len, json_t **ret, struct check_error *err);
 
 /* AP-05: is the JSON text, which need not be any, nested this deep at most, with so many values at most? To be asked

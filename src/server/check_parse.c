@@ -42,9 +42,11 @@ int check_parse(const char *text, size_t len, json_t **ret, struct check_error *
 	json_error_t e;
 	json_t *value;
 
-	if (!check_bounded(text, len, CHECK_DEPTH_MAX, SIZE_MAX))
-		return check_fail(err, NULL, "the JSON is nested deeper than %d levels",
-				  CHECK_DEPTH_MAX);
+	if (!check_bounded(text, len, CHECK_DEPTH_MAX, CHECK_VALUES_MAX))
+		return check_fail(
+			err, NULL,
+			"the JSON is nested deeper than %d levels or has more than %d values",
+			CHECK_DEPTH_MAX, CHECK_VALUES_MAX);
 	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
 	if (!value)
 		return check_fail(err, NULL, "this is not JSON: %.80s (byte %d)", e.text,

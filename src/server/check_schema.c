@@ -32,7 +32,7 @@ static const struct keyword {
 	{ "enum", KEYWORD_LIST },           { "required", KEYWORD_LIST },
 	{ "items", KEYWORD_SCHEMA },        { "additionalProperties", KEYWORD_SCHEMA_OR_BOOLEAN },
 	{ "anyOf", KEYWORD_SCHEMA_LIST },   { "properties", KEYWORD_SCHEMA_MAP },
-	{ "x-format", KEYWORD_FORMAT },
+	{ "x-format", KEYWORD_FORMAT },     { "x-maxBytes", KEYWORD_COUNT },
 };
 
 static int look(const json_t *doc, const json_t *schema, const struct place *at, unsigned depth,

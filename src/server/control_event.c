@@ -4,9 +4,9 @@
 #include "server/control_priv.h"
 
 #define EVENTS_DEFAULT 10
-#define EVENTS_PAGE 100
 #define EVENT_PREFIX "sandbox.lifecycle."
 #define EVENT_TYPES_MAX 16
+#define EVENT_TYPE_SIZE 64
 
 static json_t *event_json(const struct store_event *e, const struct store_sandbox *info,
 			  const char *execution, json_t *data)
@@ -44,6 +44,7 @@ static void add(struct server *s, const struct store_sandbox *info, const char *
 	if (r < 0)
 		server_log(s, "error", "store",
 			   json_pack("{s:s, s:s}", "sandbox", info->id, "error", strerror(-r)));
+	worker_prune(); /* nothing else need ever happen to a sandbox */
 	deliver(s, info->key_id, e.type, take_ptr(e.data));
 	store_event_done(&e);
 }
@@ -85,9 +86,7 @@ void event_add_lost(struct server *s, const struct store_sandbox *info, json_t *
 
 /* The types that are asked for: parameters may be repeated, and each may be a list. */
 struct types {
-	const char *list[EVENT_TYPES_MAX];
-	size_t n;
-	char text[EVENT_TYPES_MAX][64];
+	json_t *list;
 	bool bad;
 };
 
@@ -102,83 +101,52 @@ static enum MHD_Result add_types(void *arg, enum MHD_ValueKind kind, const char 
 	for (;;) {
 		size_t n = strcspn(value, ",");
 
-		if (t->n == EVENT_TYPES_MAX || n == 0 || n >= sizeof(t->text[0])) {
+		if (json_array_size(t->list) == EVENT_TYPES_MAX || n == 0 || n >= EVENT_TYPE_SIZE ||
+		    json_array_append_new(t->list, json_stringn(value, n)) < 0) {
 			t->bad = true;
 			return MHD_NO;
 		}
-		memcpy(t->text[t->n], value, n);
-		t->text[t->n][n] = '\0';
-		t->list[t->n] = t->text[t->n];
-		t->n++;
 		if (!value[n])
 			return MHD_YES;
 		value += n + 1;
 	}
 }
 
-static bool wanted(const struct types *t, const char *type)
-{
-	for (size_t i = 0; i < t->n; i++)
-		if (strcmp(t->list[i], type) == 0)
-			return true;
-	return t->n == 0;
-}
-
-/* Several types: the store filters by one, so all are read page by page and the others are left
- * out here. */
-static int collect(struct request *r, const char *sandbox_id, const struct types *t, json_t *list)
+static int reply_list(struct request *r, const char *sandbox_id, const json_t *types)
 {
 	const char *order = request_query(r, "orderAsc");
-	size_t skip = request_number(r, "offset", 0),
-	       limit = request_number(r, "limit", EVENTS_DEFAULT);
-	bool ascending = order && strcmp(order, "true") == 0;
-	const char *one = t->n == 1 ? t->list[0] : NULL;
-	size_t offset = t->n > 1 ? 0 : skip;
+	struct store_event *list = NULL;
+	size_t n = 0;
+	json_t *all;
+	int e = store_event_list(r->server->store, request_key(r), sandbox_id, types,
+				 order && strcmp(order, "true") == 0,
+				 request_number(r, "offset", 0),
+				 request_number(r, "limit", EVENTS_DEFAULT), &list, &n);
 
-	skip -= offset;
-	for (;;) {
-		struct store_event *page = NULL;
-		size_t n = 0, asked = t->n > 1 ? EVENTS_PAGE : limit;
-		int e = store_event_list(r->server->store, request_key(r), sandbox_id, one,
-					 ascending, offset, asked, &page, &n);
+	if (e < 0) {
+		struct fail fail;
 
-		if (e < 0)
-			return e;
-		for (size_t i = 0; i < n; i++) {
-			if (wanted(t, page[i].type) && json_array_size(list) < limit) {
-				if (skip > 0)
-					skip--;
-				else
-					(void)json_array_append(list, page[i].data);
-			}
-			store_event_done(&page[i]);
-		}
-		free(page);
-		if (n < asked || json_array_size(list) >= limit)
-			return 0;
-		offset += n;
+		(void)fail_set(&fail, -e, "events", "cannot be read");
+		return reply_failure(r, &fail);
 	}
+	all = json_array();
+	for (size_t i = 0; i < n; i++) {
+		(void)json_array_append(all, list[i].data);
+		store_event_done(&list[i]);
+	}
+	free(list);
+	return reply_json(r, 200, all);
 }
 
 static int reply_events(struct request *r, const char *sandbox_id)
 {
-	struct types types = { 0 };
-	json_t *list;
-	int e;
+	_cleanup_(json_decrefp) json_t *list = json_array();
+	struct types types = { .list = list };
 
 	(void)MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, add_types, &types);
 	if (types.bad)
 		return reply_error(r, 400, "types: at most %d event types", EVENT_TYPES_MAX);
-	list = json_array();
-	e = collect(r, sandbox_id, &types, list);
-	if (e < 0) {
-		struct fail fail;
-
-		json_decref(list);
-		(void)fail_set(&fail, -e, "events", "cannot be read");
-		return reply_failure(r, &fail);
-	}
-	return reply_json(r, 200, list);
+	return reply_list(r, sandbox_id, list);
 }
 
 int handle_events(struct request *r)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers: the files of snapshots and of sandboxes that were paused without memory. */
 #include "server/control_priv.h"
+#include "server/share.h"
 
 #define RETRY_EVERY_MS 500
 #define RETRIES_MAX 120 /* a minute */
 #define SNAPSHOT_RETRY_MS 50
 #define SNAPSHOT_WAIT_MS 20000
+#define SNAPSHOTS_OF_KEY_MAX 2 /* being made: half of those that the warden makes at once */
 
 /* Layers that could not be dropped because a box stands on them that has ended but is not gone
  * yet. */
@@ -125,8 +127,45 @@ int change_snapshot_done(struct sandbox *b)
 	return set_pending(b, "");
 }
 
+/* The snapshots that are being made, by key. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t given;
+	struct shares keys;
+} making = { .lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER };
+
+/* Waits until the key has a place. -EUSERS: not within the time. */
+static int place_take(const char *key_id, struct share **ret)
+{
+	struct timespec until;
+	int r;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += SNAPSHOT_WAIT_MS / 1000;
+	pthread_mutex_lock(&making.lock);
+	while ((r = share_take(&making.keys, key_id, SNAPSHOTS_OF_KEY_MAX, ret)) == -EUSERS)
+		if (pthread_cond_clockwait(&making.given, &making.lock, CLOCK_MONOTONIC, &until) ==
+		    ETIMEDOUT)
+			break;
+	pthread_mutex_unlock(&making.lock);
+	return r;
+}
+
+static void place_give(struct share *place)
+{
+	pthread_mutex_lock(&making.lock);
+	share_give(&making.keys, place);
+	pthread_cond_broadcast(&making.given);
+	pthread_mutex_unlock(&making.lock);
+}
+
+static int busy(struct problem *p)
+{
+	return problem_set(p, 503, "busy", "too many snapshots are being made: try again later");
+}
+
 /* The warden makes a few at a time; whoever comes too early asks again. */
-static int ask_snapshot(struct sandbox *b, const char layer[static WARDEN_ID_SIZE],
+static int ask_in_place(struct sandbox *b, const char layer[static WARDEN_ID_SIZE],
 			struct problem *p)
 {
 	struct warden_reply reply;
@@ -144,13 +183,27 @@ static int ask_snapshot(struct sandbox *b, const char layer[static WARDEN_ID_SIZ
 		if (reply.err != EAGAIN)
 			break;
 		if (waited_ms >= SNAPSHOT_WAIT_MS)
-			return problem_set(p, 503, "busy",
-					   "too many snapshots are being made: try again later");
+			return busy(p);
 		(void)usleep(SNAPSHOT_RETRY_MS * 1000);
 	}
 	if (reply.err == ENOSPC)
 		return problem_set(p, 507, "no_space", "there is no room to keep its files");
 	return reply.err ? problem_warden(p, &reply, "have its files kept") : 0;
+}
+
+static int ask_snapshot(struct sandbox *b, const char layer[static WARDEN_ID_SIZE],
+			struct problem *p)
+{
+	struct share *place;
+	int r = place_take(b->info.key_id, &place);
+
+	if (r == -EUSERS)
+		return busy(p);
+	if (r < 0)
+		return problem_internal(p, r, "keep its files");
+	r = ask_in_place(b, layer, p);
+	place_give(place);
+	return r;
 }
 
 int change_snapshot(struct sandbox *b, char ret_layer[static WARDEN_ID_SIZE], struct problem *p)

@@ -44,9 +44,12 @@ static const struct sample *ring_at(const struct sandbox_control *c, size_t i)
 	return &c->samples[(c->first_sample + i) % c->n_samples];
 }
 
+/* The clock on the wall is for people: somebody may set it while we count. */
 static void add_sample(struct sandbox *b, struct sandbox_control *c, const struct warden_usage *u)
 {
-	int64_t now = clock_wall_ms(), since = c->last_ms ? c->last_ms : b->info.started_ms;
+	uint64_t now = clock_boot_us() / 1000;
+	int64_t wall = clock_wall_ms();
+	int64_t passed = c->last_ms ? (int64_t)(now - c->last_ms) : wall - b->info.started_ms;
 	struct sample *s = ring_next(c);
 	double cpu_us;
 
@@ -55,16 +58,15 @@ static void add_sample(struct sandbox *b, struct sandbox_control *c, const struc
 	/* A box that was made anew begins to count anew. */
 	cpu_us = (double)(u->cpu_us >= c->last_cpu_us ? u->cpu_us - c->last_cpu_us : u->cpu_us);
 	*s = (struct sample){
-		.ms = now,
+		.ms = wall,
 		/* The files it wrote are memory too, but they are counted as disk. */
 		.memory_used =
 			u->memory_now - MIN(u->memory_now, MIN(u->memory_shmem, u->disk_used)),
 		.memory_cache = u->memory_cache,
 		.disk_used = u->disk_used,
 	};
-	if (now > since && b->limits.cpu_milli)
-		s->cpu_percent =
-			(float)(cpu_us / (double)(now - since) * 100.0 / b->limits.cpu_milli);
+	if (passed > 0 && b->limits.cpu_milli)
+		s->cpu_percent = (float)(cpu_us / (double)passed * 100.0 / b->limits.cpu_milli);
 	c->last_cpu_us = u->cpu_us;
 	c->last_ms = now;
 }
@@ -90,7 +92,7 @@ static bool is_due(struct sandbox *b)
 		return false;
 	pthread_mutex_lock(&b->lock);
 	due = b->info.state == STORE_RUNNING && b->control_fd >= 0 &&
-	      clock_wall_ms() - c->last_ms >= SAMPLE_EVERY_MS;
+	      (!c->last_ms || clock_boot_us() / 1000 - c->last_ms >= SAMPLE_EVERY_MS);
 	pthread_mutex_unlock(&b->lock);
 	return due;
 }

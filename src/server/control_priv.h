@@ -90,7 +90,7 @@ struct sandbox_control {
 	struct sample *samples;
 	size_t n_samples, n_room, first_sample;
 	uint64_t last_cpu_us;
-	int64_t last_ms;
+	uint64_t last_ms; /* of the boot clock; 0: there is none yet */
 };
 
 /* NULL: no memory. */
@@ -186,7 +186,7 @@ struct template_info {
 
 _must_check_ int template_find(struct server *s, const char *key_id, const char *text,
 			       struct template_info *ret, struct problem *p);
-/* The snapshot of that id or name; key NULL: whoever's. */
+/* The snapshot of that id or name; key NULL: whoever's, by its id or the name in its namespace. */
 _must_check_ int snapshot_find(struct server *s, const char *key_id, const char *text,
 			       struct store_snapshot *ret, struct problem *p);
 /* The limits of new sandboxes, from the settings. */
@@ -232,7 +232,7 @@ _must_check_ int body_timeout(const struct request *r, const char *name, uint64_
 
 #define ONCE_KEPT_MS 600000
 #define ONCE_TEXT_MAX 128
-#define ONCE_MAX 4096 /* remembered at once; the oldest go first */
+#define ONCE_MAX 4096 /* remembered at once; the oldest of the key that has the most go first */
 
 /*
  * 0: go ahead, and say how it went with once_done(). 1: it was done before; *ret is the reply.
@@ -259,13 +259,16 @@ void deliver_stop(void);
 /* An event for the webhooks of this key; takes over the reference. Never waits. */
 void deliver(struct server *s, const char *key_id, const char *type, json_t *event);
 
-/* --- work that nobody waits for (control_worker.c) -------------------------------------------- */
+/* --- work that nobody waits for (control_worker.c, control_slow.c) ----------------------------- */
 
 _must_check_ int worker_start(struct server *s);
 void worker_stop(void);
-/* Runs job(b) in the worker's thread; takes a reference of its own. */
+/* Runs job(b), which may take its time, in a worker's thread, one after the other of those of a key; takes a reference of
+ * its own. */
 void worker_add(struct sandbox *b, void (*job)(struct sandbox *b));
-/* Has these layers released there. */
+_must_check_ int slow_start(void);
+void slow_stop(void);
+/* Has these layers released, in the thread that does everybody's housekeeping. */
 void worker_add_layers(const struct sandbox_config *c);
 /* Something may have become superfluous in the store. */
 void worker_prune(void);

@@ -65,7 +65,8 @@ static int save_snapshot(struct sandbox *b, const char *name,
 	n.name = *name ? strdup(name) : NULL;
 	n.config = sandbox_config_json(&c);
 	if (n.config && (n.name || !*name))
-		r = store_snapshot_add(b->server->store, &n);
+		r = store_snapshot_add(b->server->store, &n,
+				       b->server->config.limits_snapshots_per_key);
 	if (r == 0)
 		*ret = snapshot_json(&n);
 	else
@@ -112,12 +113,44 @@ static int snapshot(struct sandbox *b, char ret_layer[static WARDEN_ID_SIZE], st
 	return change_snapshot(b, ret_layer, p);
 }
 
+static int cannot_keep(struct server *s, int r, struct problem *p)
+{
+	if (r == -EDQUOT)
+		return problem_set(p, 429, "too_many_snapshots",
+				   "a key can have %llu snapshots: delete one first",
+				   (unsigned long long)s->config.limits_snapshots_per_key);
+	return problem_internal(p, r, "keep the snapshot");
+}
+
+/* With the change lock held. */
+static int keep(struct sandbox *b, const char *name, char ret_layer[static WARDEN_ID_SIZE],
+		json_t **ret, struct problem *p)
+{
+	struct server *s = b->server;
+	/* Said before its files are copied; what counts is said when the snapshot goes on record. */
+	int r = store_snapshot_room(s->store, b->info.key_id, *name ? name : NULL,
+				    s->config.limits_snapshots_per_key);
+
+	if (r < 0)
+		return cannot_keep(s, r, p);
+	r = snapshot(b, ret_layer, p);
+	if (r < 0)
+		return r;
+	r = save_snapshot(b, name, ret_layer, ret);
+	if (r < 0)
+		return cannot_keep(s, r, p);
+	if (*name)
+		replace_older(b, name, ret_layer);
+	r = change_snapshot_done(b);
+	return r < 0 ? cannot_keep(s, r, p) : 0;
+}
+
 int handle_snapshot(struct request *r)
 {
 	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
+	_cleanup_(json_decrefp) json_t *reply = NULL;
 	char layer[WARDEN_ID_SIZE];
 	struct problem p = { 0 };
-	json_t *reply = NULL;
 	struct name name;
 	int e = read_name(r, &name, &p);
 
@@ -128,22 +161,13 @@ int handle_snapshot(struct request *r)
 		return 0;
 	if (change_begin(b) < 0)
 		return reply_error(r, 404, "sandbox '%s' was not found", b->info.id);
-	e = snapshot(b, layer, &p);
-	if (e == 0) {
-		e = save_snapshot(b, name.name, layer, &reply);
-		if (e == 0 && *name.name)
-			replace_older(b, name.name, layer);
-		if (e == 0)
-			e = change_snapshot_done(b);
-		if (e < 0)
-			(void)problem_internal(&p, e, "keep the snapshot");
-	}
+	e = keep(b, name.name, layer, &reply, &p);
 	change_end(b);
 	if (e < 0)
 		return problem_reply(r, &p);
 	sandbox_log(b, "info", "snapshot %s", layer);
 	event_add(b, "checkpointed", json_pack("{s:s}", "snapshot_id", layer));
-	return reply_json(r, 201, reply);
+	return reply_json(r, 201, take_ptr(reply));
 }
 
 /* The filter may be a name or an id. */

@@ -52,7 +52,8 @@ int snapshot_find(struct server *s, const char *key_id, const char *text,
 		return problem_set(p, 400, NULL, "invalid template: '%.128s'", text);
 	if ((*n.space && key_id && strcmp(n.space, key_id) != 0) || !name_tag_is_default(n.tag))
 		return not_found(p, text);
-	r = store_snapshot_get(s->store, key_id, n.name, ret);
+	/* A namespace is a key's id: who may have anybody's means that one's. */
+	r = store_snapshot_get(s->store, !key_id && *n.space ? n.space : key_id, n.name, ret);
 	if (r == -ENOENT)
 		return not_found(p, text);
 	return r < 0 ? problem_internal(p, r, "find the template") : 0;
@@ -187,7 +188,10 @@ int handle_template_delete(struct request *r)
 	if (template_name_parse(r->params[0], &n) == 0 && find_built_in(r->server, &n, &t))
 		return reply_error(
 			r, 403, "template '%s' belongs to the service and cannot be deleted", t.id);
-	if (snapshot_find(r->server, request_key(r), r->params[0], &snapshot, &p) < 0)
+	e = snapshot_find(r->server, r->key.id, r->params[0], &snapshot, &p);
+	if (e < 0 && !request_key(r))
+		e = snapshot_find(r->server, NULL, r->params[0], &snapshot, &p);
+	if (e < 0)
 		return problem_reply(r, &p);
 	sandbox_config_read(snapshot.config, &c);
 	c.network = NULL;

@@ -116,19 +116,6 @@ static int reply_store(struct request *r, int e, const char *what)
 	return problem_reply(r, &p);
 }
 
-static size_t count(struct request *r)
-{
-	struct store_webhook *list = NULL;
-	size_t n = 0;
-
-	if (store_webhook_list(r->server->store, r->key.id, &list, &n) < 0)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		store_webhook_done(&list[i]);
-	free(list);
-	return n;
-}
-
 int handle_webhook_create(struct request *r)
 {
 	_cleanup_(store_webhook_done) struct store_webhook w = { .enabled = true,
@@ -136,14 +123,14 @@ int handle_webhook_create(struct request *r)
 	struct problem p = { 0 };
 	int e;
 
-	if (count(r) >= WEBHOOKS_PER_KEY_MAX)
-		return reply_error(r, 429, "a key can have %d webhooks: delete one first",
-				   WEBHOOKS_PER_KEY_MAX);
 	id_new('w', w.id);
 	memcpy(w.key_id, r->key.id, sizeof(w.key_id));
 	if (fill(&w, r, &p) < 0)
 		return problem_reply(r, &p);
-	e = store_webhook_add(r->server->store, &w);
+	e = store_webhook_add(r->server->store, &w, WEBHOOKS_PER_KEY_MAX);
+	if (e == -EDQUOT)
+		return reply_error(r, 429, "a key can have %d webhooks: delete one first",
+				   WEBHOOKS_PER_KEY_MAX);
 	return e < 0 ? reply_store(r, e, "keep the webhook") : reply_json(r, 201, webhook_json(&w));
 }
 
@@ -173,7 +160,7 @@ int handle_webhook_get(struct request *r)
 	return e < 0 ? reply_store(r, e, "read the webhook") : reply_json(r, 200, webhook_json(&w));
 }
 
-int handle_webhook_update(struct request *r)
+static int update(struct request *r)
 {
 	_cleanup_(store_webhook_done) struct store_webhook w = { 0 };
 	struct problem p = { 0 };
@@ -185,6 +172,18 @@ int handle_webhook_update(struct request *r)
 		return problem_reply(r, &p);
 	e = store_webhook_update(r->server->store, &w);
 	return e < 0 ? reply_store(r, e, "keep the webhook") : reply_json(r, 200, webhook_json(&w));
+}
+
+/* One after the other: what one changes is not written over with what another read before. */
+int handle_webhook_update(struct request *r)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int e;
+
+	pthread_mutex_lock(&lock);
+	e = update(r);
+	pthread_mutex_unlock(&lock);
+	return e;
 }
 
 int handle_webhook_delete(struct request *r)

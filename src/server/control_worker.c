@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread for what nobody waits for: second attempts, samples of usage, forgetting what is
- * old. */
+/* One thread for everybody's housekeeping, all of it soon done: layers to release, samples of usage, forgetting what is
+ * old. What is done for one sandbox can take long, and is in control_slow.c. */
 #include "server/control_priv.h"
 #include "server/envd.h"
 
@@ -11,9 +11,7 @@
 #define JOBS_MAX 65536 /* far beyond the number of sandboxes */
 
 struct job {
-	struct sandbox *sandbox;
-	void (*run)(struct sandbox *b);
-	struct sandbox_config layers; /* without a sandbox: to be released */
+	struct sandbox_config layers; /* to be released */
 	struct job *next;
 };
 
@@ -32,22 +30,14 @@ static struct {
 	.last = &worker.first,
 };
 
-static void job_free(struct job *j)
+void worker_add_layers(const struct sandbox_config *c)
 {
-	sandbox_put(j->sandbox);
-	free(j);
-}
-
-static void add(const struct job *job)
-{
-	struct job *j = malloc(sizeof(*j));
+	struct job *j = calloc(1, sizeof(*j));
 	bool added = false;
 
 	if (!j)
 		return;
-	*j = *job;
-	if (j->sandbox)
-		sandbox_ref(j->sandbox);
+	j->layers = *c;
 	pthread_mutex_lock(&worker.lock);
 	if (worker.n < JOBS_MAX && !worker.stop) {
 		*worker.last = j;
@@ -58,17 +48,7 @@ static void add(const struct job *job)
 	}
 	pthread_mutex_unlock(&worker.lock);
 	if (!added)
-		job_free(j);
-}
-
-void worker_add(struct sandbox *b, void (*run)(struct sandbox *b))
-{
-	add(&(struct job){ .sandbox = b, .run = run });
-}
-
-void worker_add_layers(const struct sandbox_config *c)
-{
-	add(&(struct job){ .layers = *c });
+		free(j);
 }
 
 void worker_prune(void)
@@ -149,13 +129,9 @@ static void *run(void *arg)
 		struct job *j = wait_for_job();
 		uint64_t now = clock_boot_us() / 1000;
 
-		if (j) {
-			if (j->sandbox)
-				j->run(j->sandbox);
-			else
-				layers_release(s, &j->layers);
-			job_free(j);
-		}
+		if (j)
+			layers_release(s, &j->layers);
+		free(j);
 		if (now >= next_tick) {
 			next_tick = now + TICK_MS;
 			layers_tick(s);
@@ -178,13 +154,14 @@ int worker_start(struct server *s)
 	worker_prune();
 	r = pthread_create(&worker.thread, NULL, run, s);
 	worker.runs = r == 0;
-	return -r;
+	return r ? -r : slow_start();
 }
 
 void worker_stop(void)
 {
 	struct job *j;
 
+	slow_stop();
 	if (!worker.runs)
 		return;
 	pthread_mutex_lock(&worker.lock);
@@ -194,7 +171,7 @@ void worker_stop(void)
 	(void)pthread_join(worker.thread, NULL);
 	worker.runs = false;
 	while ((j = take_locked()))
-		job_free(j);
+		free(j);
 	metrics_stop();
 	layers_stop();
 	orphans_stop();

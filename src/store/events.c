@@ -21,17 +21,20 @@ static void read_event(struct query *q, struct store_event *ret)
 
 int store_event_add(struct store *s, const struct store_event *e)
 {
+	_cleanup_(freep) char *data = NULL;
 	struct query q;
-	int r = query_open(s, QUERY_EVENT_ADD,
-			   "INSERT INTO events (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)", &q);
+	int r = store_json_text(e->data, &data);
 
+	if (r == 0)
+		r = query_open(s, QUERY_EVENT_ADD,
+			       "INSERT INTO events (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)", &q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, e->id);
 	query_put_text(&q, e->key_id);
 	query_put_text(&q, e->sandbox_id);
 	query_put_text(&q, e->type);
-	query_put_json(&q, e->data);
+	query_put_text(&q, data);
 	query_put_int(&q, e->at_ms);
 	r = query_run(&q);
 	return r < 0 ? r : 0;
@@ -46,9 +49,9 @@ static int open_list(struct store *s, const char *key_id, const char *sandbox_id
 		const char *sql;
 	} lists[][2] = {
 #define LIST(which, condition, order)                                                              \
-	{ QUERY_EVENT_##which,                                                                     \
-	  "SELECT " COLUMNS " FROM events WHERE " condition                                        \
-	  " AND (?3 IS NULL OR type = ?3) ORDER BY seq " order " LIMIT ?4 OFFSET ?5" }
+	{ QUERY_EVENT_##which, "SELECT " COLUMNS " FROM events WHERE " condition                   \
+			       " AND (?3 IS NULL OR type IN (SELECT value FROM json_each(?3)))"    \
+			       " ORDER BY seq " order " LIMIT ?4 OFFSET ?5" }
 #define BOTH(which, condition)                                                                     \
 	{                                                                                          \
 		LIST(which##_NEWEST, condition, "DESC"), LIST(which##_OLDEST, condition, "ASC")    \
@@ -71,20 +74,23 @@ static void free_events(struct store_event *rows, size_t n)
 	free(rows);
 }
 
-int store_event_list(struct store *s, const char *key_id, const char *sandbox_id, const char *type,
-		     bool ascending, size_t offset, size_t limit, struct store_event **ret,
-		     size_t *ret_n)
+int store_event_list(struct store *s, const char *key_id, const char *sandbox_id,
+		     const json_t *types, bool ascending, size_t offset, size_t limit,
+		     struct store_event **ret, size_t *ret_n)
 {
+	_cleanup_(freep) char *types_text = NULL;
 	struct store_event *rows = NULL;
 	size_t n = 0, size = 0;
 	struct query q;
-	int r = open_list(s, key_id, sandbox_id, ascending, &q);
+	int r = store_json_text(json_array_size(types) ? types : NULL, &types_text);
 
+	if (r == 0)
+		r = open_list(s, key_id, sandbox_id, ascending, &q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, key_id);
 	query_put_text(&q, sandbox_id);
-	query_put_text(&q, type);
+	query_put_text(&q, types_text);
 	query_put_int(&q, (int64_t)MIN(limit, (size_t)INT32_MAX));
 	query_put_int(&q, (int64_t)MIN(offset, (size_t)INT32_MAX));
 	while ((r = query_step(&q)) > 0) {
@@ -94,6 +100,8 @@ int store_event_list(struct store *s, const char *key_id, const char *sandbox_id
 		read_event(&q, &rows[n++]);
 	}
 	r = query_close(&q, r);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = store_json_parse(&rows[i].data);
 	if (r < 0) {
 		free_events(rows, n);
 		return r;
@@ -103,16 +111,15 @@ int store_event_list(struct store *s, const char *key_id, const char *sandbox_id
 	return 0;
 }
 
-/* Only ever the oldest go, so the numbers of those that are there have no holes. */
 int store_event_prune(struct store *s, size_t keep)
 {
-	struct query q;
-	int r = query_open(s, QUERY_EVENT_PRUNE,
-			   "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?", &q);
+	static const struct surplus events = {
+		QUERY_EVENT_COUNT,
+		QUERY_EVENT_PRUNE,
+		"SELECT key_id, count(*) FROM events GROUP BY key_id ORDER BY 2",
+		"DELETE FROM events WHERE seq IN"
+		" (SELECT seq FROM events WHERE key_id = ? ORDER BY seq LIMIT ?)",
+	};
 
-	if (r < 0)
-		return r;
-	query_put_int(&q, (int64_t)keep);
-	r = query_run(&q);
-	return r < 0 ? r : store_shrink(s);
+	return store_prune(s, &events, keep);
 }

@@ -144,11 +144,11 @@ static bool cache_find(struct store *s, const unsigned char hash[STORE_HASH_SIZE
 	struct cached_key *c = cache_place(s, hash);
 	bool found;
 
-	(void)pthread_mutex_lock(&s->lock);
+	(void)pthread_mutex_lock(&s->cache_lock);
 	found = clock_boot_us() < c->until_us && sodium_memcmp(c->hash, hash, STORE_HASH_SIZE) == 0;
 	if (found)
 		*ret = c->key;
-	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_mutex_unlock(&s->cache_lock);
 	return found;
 }
 
@@ -157,18 +157,18 @@ static void cache_keep(struct store *s, const unsigned char hash[STORE_HASH_SIZE
 {
 	struct cached_key *c = cache_place(s, hash);
 
-	(void)pthread_mutex_lock(&s->lock);
+	(void)pthread_mutex_lock(&s->cache_lock);
 	memcpy(c->hash, hash, STORE_HASH_SIZE);
 	c->key = *key;
 	c->until_us = clock_boot_us() + CACHE_US;
-	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_mutex_unlock(&s->cache_lock);
 }
 
 static void cache_drop(struct store *s)
 {
-	(void)pthread_mutex_lock(&s->lock);
+	(void)pthread_mutex_lock(&s->cache_lock);
 	explicit_bzero(s->cache, sizeof(s->cache));
-	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_mutex_unlock(&s->cache_lock);
 }
 
 /* One comparison whether there is a row or not. */

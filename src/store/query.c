@@ -90,21 +90,6 @@ void query_put_blob(struct query *q, const void *data, size_t len)
 	note_rc(q, sqlite3_bind_blob64(q->stmt, q->at++, data, len, SQLITE_STATIC));
 }
 
-void query_put_json(struct query *q, const json_t *json)
-{
-	char *text;
-
-	if (!json) {
-		query_put_text(q, NULL);
-		return;
-	}
-	text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
-	if (!text)
-		note(q, -ENOMEM);
-	else
-		note_rc(q, sqlite3_bind_text(q->stmt, q->at++, text, -1, free));
-}
-
 int query_step(struct query *q)
 {
 	int rc;
@@ -192,13 +177,39 @@ char *query_get_text(struct query *q)
 
 json_t *query_get_json(struct query *q)
 {
-	const char *text = (const char *)sqlite3_column_text(q->stmt, q->at++);
+	const char *text = (const char *)sqlite3_column_text(q->stmt, q->at);
+	int n = sqlite3_column_bytes(q->stmt, q->at++);
 	json_t *json = NULL;
 
 	if (text) {
-		json = json_loads(text, JSON_DECODE_ANY, NULL);
+		json = json_stringn_nocheck(text, (size_t)MAX(n, 0));
 		if (!json)
-			note(q, -EUCLEAN);
+			note(q, -ENOMEM);
 	}
 	return json;
+}
+
+int store_json_text(const json_t *json, char **ret)
+{
+	char *text = NULL;
+
+	if (json) {
+		text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+		if (!text)
+			return -ENOMEM;
+	}
+	*ret = text;
+	return 0;
+}
+
+int store_json_parse(json_t **json)
+{
+	json_t *text = *json;
+
+	if (!text)
+		return 0;
+	*json = json_loadb(json_string_value(text), json_string_length(text), JSON_DECODE_ANY,
+			   NULL);
+	json_decref(text);
+	return *json ? 0 : -EUCLEAN;
 }

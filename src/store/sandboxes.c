@@ -4,7 +4,6 @@
 #define COLUMNS                                                                                    \
 	"id, key_id, template_id, alias, metadata, env, config, envd_token, traffic_token, state," \
 	" started_ms, end_ms, reason, detail"
-#define PRUNE_AT_ONCE 500 /* so that nobody waits long for the lock */
 
 void store_sandbox_done(struct store_sandbox *b)
 {
@@ -37,23 +36,41 @@ static void read_sandbox(struct query *q, struct store_sandbox *ret)
 	ret->detail = query_get_text(q);
 }
 
+static int parse_sandbox(struct store_sandbox *b)
+{
+	int r = store_json_parse(&b->metadata);
+
+	if (r == 0)
+		r = store_json_parse(&b->env);
+	return r < 0 ? r : store_json_parse(&b->config);
+}
+
 int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 {
+	_cleanup_(freep) char *metadata = NULL, *env = NULL, *config = NULL, *layers = NULL;
 	struct query q;
-	int r = query_open(s, QUERY_SANDBOX_ADD,
-			   "INSERT INTO sandboxes (" COLUMNS
-			   ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			   &q);
+	int r = store_json_text(b->metadata, &metadata);
 
+	if (r == 0)
+		r = store_json_text(b->env, &env);
+	if (r == 0)
+		r = store_json_text(b->config, &config);
+	if (r == 0)
+		r = store_json_text(json_object_get(b->config, "layers"), &layers);
+	if (r == 0)
+		r = query_open(s, QUERY_SANDBOX_ADD,
+			       "INSERT INTO sandboxes (" COLUMNS
+			       ", layers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			       &q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, b->id);
 	query_put_text(&q, b->key_id);
 	query_put_text(&q, b->template_id);
 	query_put_text(&q, b->alias);
-	query_put_json(&q, b->metadata);
-	query_put_json(&q, b->env);
-	query_put_json(&q, b->config);
+	query_put_text(&q, metadata);
+	query_put_text(&q, env);
+	query_put_text(&q, config);
 	query_put_text(&q, b->envd_token);
 	query_put_text(&q, b->traffic_token);
 	query_put_int(&q, b->state);
@@ -61,6 +78,7 @@ int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 	query_put_int(&q, b->end_ms);
 	query_put_int(&q, b->reason);
 	query_put_text(&q, b->detail);
+	query_put_text(&q, layers);
 	r = query_run(&q);
 	return r < 0 ? r : 0;
 }
@@ -68,23 +86,30 @@ int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 /* What has ended needs its secrets no longer. */
 int store_sandbox_update(struct store *s, const struct store_sandbox *b)
 {
+	_cleanup_(freep) char *config = NULL, *layers = NULL;
 	struct query q;
-	int r = query_open(
-		s, QUERY_SANDBOX_UPDATE,
-		"UPDATE sandboxes SET state = ?1, end_ms = ?2, reason = ?3, detail = ?4,"
-		" config = ?5, env = CASE ?1 WHEN 3 THEN NULL ELSE env END,"
-		" envd_token = CASE ?1 WHEN 3 THEN NULL ELSE envd_token END,"
-		" traffic_token = CASE ?1 WHEN 3 THEN NULL ELSE traffic_token END WHERE id = ?6",
-		&q);
+	int r = store_json_text(b->config, &config);
 
 	static_assert(STORE_ENDED == 3, "as the statement has it");
+	if (r == 0)
+		r = store_json_text(json_object_get(b->config, "layers"), &layers);
+	if (r == 0)
+		r = query_open(
+			s, QUERY_SANDBOX_UPDATE,
+			"UPDATE sandboxes SET state = ?1, end_ms = ?2, reason = ?3, detail = ?4,"
+			" config = ?5, env = CASE ?1 WHEN 3 THEN NULL ELSE env END,"
+			" envd_token = CASE ?1 WHEN 3 THEN NULL ELSE envd_token END,"
+			" traffic_token = CASE ?1 WHEN 3 THEN NULL ELSE traffic_token END"
+			", layers = ?6 WHERE id = ?7",
+			&q);
 	if (r < 0)
 		return r;
 	query_put_int(&q, b->state);
 	query_put_int(&q, b->end_ms);
 	query_put_int(&q, b->reason);
 	query_put_text(&q, b->detail);
-	query_put_json(&q, b->config);
+	query_put_text(&q, config);
+	query_put_text(&q, layers);
 	query_put_text(&q, b->id);
 	r = query_run(&q);
 	if (r < 0)
@@ -106,6 +131,8 @@ int store_sandbox_get(struct store *s, const char *id, struct store_sandbox *ret
 	if (r > 0)
 		read_sandbox(&q, &b);
 	r = query_close(&q, r == 0 ? -ENOENT : r);
+	if (r >= 0)
+		r = parse_sandbox(&b);
 	if (r < 0)
 		return r;
 	*ret = b;
@@ -143,6 +170,8 @@ int store_sandbox_each_live(struct store *s, int (*each)(struct store_sandbox *b
 	int r = read_live(s, &rows, &n);
 
 	for (size_t i = 0; i < n && r >= 0; i++)
+		r = parse_sandbox(&rows[i]);
+	for (size_t i = 0; i < n && r >= 0; i++)
 		r = each(&rows[i], arg);
 	for (size_t i = 0; i < n; i++)
 		store_sandbox_done(&rows[i]);
@@ -152,22 +181,14 @@ int store_sandbox_each_live(struct store *s, int (*each)(struct store_sandbox *b
 
 int store_sandbox_prune(struct store *s, size_t keep)
 {
-	for (;;) {
-		struct query q;
-		int r = query_open(
-			s, QUERY_SANDBOX_PRUNE,
-			"DELETE FROM sandboxes WHERE rowid IN (SELECT rowid FROM sandboxes"
-			" WHERE state = 3 ORDER BY end_ms DESC LIMIT ? OFFSET ?)",
-			&q);
+	static const struct surplus ended = {
+		QUERY_SANDBOX_ENDED,
+		QUERY_SANDBOX_PRUNE,
+		"SELECT key_id, count(*) FROM sandboxes INDEXED BY sandboxes_ended WHERE state = 3"
+		" GROUP BY key_id ORDER BY 2",
+		"DELETE FROM sandboxes WHERE rowid IN (SELECT rowid FROM sandboxes"
+		" WHERE key_id = ? AND state = 3 ORDER BY end_ms LIMIT ?)",
+	};
 
-		if (r < 0)
-			return r;
-		query_put_int(&q, PRUNE_AT_ONCE);
-		query_put_int(&q, (int64_t)keep);
-		r = query_run(&q);
-		if (r < 0)
-			return r;
-		if (r < PRUNE_AT_ONCE)
-			return store_shrink(s);
-	}
+	return store_prune(s, &ended, keep);
 }

@@ -86,4 +86,52 @@ static const char *const schema_versions[] = {
 	" updated_ms INTEGER NOT NULL,"
 	" UNIQUE (key_id, name)"
 	") STRICT;",
+
+	/* 3: what is left out of a list of events, and how many things a key has, is seen in an index alone. */
+	"DROP INDEX events_by_key;"
+	"CREATE INDEX events_by_key ON events (key_id, seq, type);"
+	"DROP INDEX events_by_sandbox;"
+	"CREATE INDEX events_by_sandbox ON events (sandbox_id, seq, key_id, type);"
+	"CREATE INDEX sandboxes_ended ON sandboxes (key_id, end_ms, state) WHERE state = 3;",
+
+	/* 4: who stands on a layer is looked up, not searched for. The database itself keeps that, so it cannot be forgotten.
+	 * The list of layers (a JSON array, as in config) is a column for this: config can be large. */
+	"CREATE INDEX snapshots_by_key ON snapshots (key_id);"
+	"CREATE INDEX snapshots_by_name ON snapshots (key_id, name);"
+	"ALTER TABLE snapshots ADD COLUMN layers TEXT;"
+	"ALTER TABLE sandboxes ADD COLUMN layers TEXT;"
+	"UPDATE snapshots SET layers = json_extract(config, '$.layers');"
+	"UPDATE sandboxes SET layers = json_extract(config, '$.layers') WHERE state < 3;"
+	"CREATE TABLE layer_users ("
+	" layer TEXT NOT NULL,"
+	" user TEXT NOT NULL," /* a sandbox that has not ended, or a snapshot */
+	" PRIMARY KEY (layer, user)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE INDEX layer_users_by_user ON layer_users (user);"
+	"INSERT INTO layer_users SELECT id, id FROM snapshots;"
+	"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id FROM snapshots s, json_each(s.layers) l"
+	" WHERE l.type = 'text';"
+	"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id FROM sandboxes s, json_each(s.layers) l"
+	" WHERE s.state < 3 AND l.type = 'text';"
+	"CREATE TRIGGER snapshot_added AFTER INSERT ON snapshots BEGIN"
+	" INSERT INTO layer_users VALUES (NEW.id, NEW.id);"
+	" INSERT OR IGNORE INTO layer_users SELECT l.value, NEW.id FROM json_each(NEW.layers) l"
+	"  WHERE l.type = 'text';"
+	" END;"
+	"CREATE TRIGGER snapshot_removed AFTER DELETE ON snapshots BEGIN"
+	" DELETE FROM layer_users WHERE user = OLD.id;"
+	" END;"
+	"CREATE TRIGGER sandbox_added AFTER INSERT ON sandboxes WHEN NEW.state < 3 BEGIN"
+	" INSERT OR IGNORE INTO layer_users SELECT l.value, NEW.id FROM json_each(NEW.layers) l"
+	"  WHERE l.type = 'text';"
+	" END;"
+	"CREATE TRIGGER sandbox_changed AFTER UPDATE OF state, layers ON sandboxes"
+	" WHEN (OLD.state < 3) <> (NEW.state < 3) OR OLD.layers IS NOT NEW.layers BEGIN"
+	" DELETE FROM layer_users WHERE user = NEW.id;"
+	" INSERT OR IGNORE INTO layer_users SELECT l.value, NEW.id FROM json_each(NEW.layers) l"
+	"  WHERE NEW.state < 3 AND l.type = 'text';"
+	" END;"
+	"CREATE TRIGGER sandbox_removed AFTER DELETE ON sandboxes WHEN OLD.state < 3 BEGIN"
+	" DELETE FROM layer_users WHERE user = OLD.id;"
+	" END;",
 };

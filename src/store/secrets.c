@@ -24,19 +24,22 @@ static void read_secret(struct query *q, struct store_secret *ret)
 
 int store_secret_add(struct store *s, const struct store_secret *secret, size_t max)
 {
+	_cleanup_(freep) char *metadata = NULL;
 	struct query q;
-	int r = query_open(s, QUERY_SECRET_ADD,
-			   "INSERT INTO secrets (" COLUMNS ") SELECT ?, ?2, ?, ?, ?, ?, ?, ?"
-			   " WHERE (SELECT count(*) FROM secrets WHERE key_id = ?2) < ?9",
-			   &q);
+	int r = store_json_text(secret->metadata, &metadata);
 
+	if (r == 0)
+		r = query_open(s, QUERY_SECRET_ADD,
+			       "INSERT INTO secrets (" COLUMNS ") SELECT ?, ?2, ?, ?, ?, ?, ?, ?"
+			       " WHERE (SELECT count(*) FROM secrets WHERE key_id = ?2) < ?9",
+			       &q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, secret->id);
 	query_put_text(&q, secret->key_id);
 	query_put_text(&q, secret->name);
 	query_put_int(&q, secret->version);
-	query_put_json(&q, secret->metadata);
+	query_put_text(&q, metadata);
 	query_put_blob(&q, secret->sealed, secret->sealed_len);
 	query_put_int(&q, secret->created_ms);
 	query_put_int(&q, secret->updated_ms);
@@ -49,16 +52,20 @@ int store_secret_add(struct store *s, const struct store_secret *secret, size_t 
 
 int store_secret_update(struct store *s, const struct store_secret *secret)
 {
+	_cleanup_(freep) char *metadata = NULL;
 	struct query q;
-	int r = query_open(s, QUERY_SECRET_UPDATE,
-			   "UPDATE secrets SET version = ?1, metadata = ?2, sealed = ?3,"
-			   " updated_ms = ?4 WHERE id = ?5 AND key_id = ?6 AND version = ?1 - 1",
-			   &q);
+	int r = store_json_text(secret->metadata, &metadata);
 
+	if (r == 0)
+		r = query_open(
+			s, QUERY_SECRET_UPDATE,
+			"UPDATE secrets SET version = ?1, metadata = ?2, sealed = ?3,"
+			" updated_ms = ?4 WHERE id = ?5 AND key_id = ?6 AND version = ?1 - 1",
+			&q);
 	if (r < 0)
 		return r;
 	query_put_int(&q, secret->version);
-	query_put_json(&q, secret->metadata);
+	query_put_text(&q, metadata);
 	query_put_blob(&q, secret->sealed, secret->sealed_len);
 	query_put_int(&q, secret->updated_ms);
 	query_put_text(&q, secret->id);
@@ -87,6 +94,8 @@ int store_secret_get(struct store *s, const char *key_id, const char *id_or_name
 	if (r > 0)
 		read_secret(&q, &secret);
 	r = query_close(&q, r == 0 ? -ENOENT : r);
+	if (r >= 0)
+		r = store_json_parse(&secret.metadata);
 	if (r < 0)
 		return r;
 	*ret = secret;
@@ -125,6 +134,8 @@ int store_secret_list(struct store *s, const char *key_id, const char *after, si
 		read_secret(&q, &rows[n++]);
 	}
 	r = query_close(&q, r);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = store_json_parse(&rows[i].metadata);
 	if (r < 0) {
 		free_secrets(rows, n);
 		return r;

@@ -22,22 +22,53 @@ static void read_snapshot(struct query *q, struct store_snapshot *ret)
 	ret->created_ms = query_get_int(q);
 }
 
-int store_snapshot_add(struct store *s, const struct store_snapshot *n)
+/* A name is one snapshot: those that have it already are about to go. */
+#define HAS_ROOM                                                                                   \
+	"(SELECT count(*) FROM snapshots WHERE key_id = ?2 AND (?4 IS NULL OR name IS NOT ?4)) < ?1"
+
+int store_snapshot_add(struct store *s, const struct store_snapshot *n, size_t max)
+{
+	_cleanup_(freep) char *config = NULL, *layers = NULL;
+	struct query q;
+	int r = store_json_text(n->config, &config);
+
+	if (r == 0)
+		r = store_json_text(json_object_get(n->config, "layers"), &layers);
+	if (r == 0)
+		r = query_open(s, QUERY_SNAPSHOT_ADD,
+			       "INSERT INTO snapshots (" COLUMNS
+			       ", layers) SELECT ?3, ?2, ?5, ?4, ?6, ?7, ?8 WHERE " HAS_ROOM,
+			       &q);
+	if (r < 0)
+		return r;
+	query_put_int(&q, (int64_t)max);
+	query_put_text(&q, n->key_id);
+	query_put_text(&q, n->id);
+	query_put_text(&q, n->name);
+	query_put_text(&q, n->sandbox_id);
+	query_put_text(&q, config);
+	query_put_int(&q, n->created_ms);
+	query_put_text(&q, layers);
+	r = query_run(&q);
+	if (r < 0)
+		return r;
+	return r == 0 ? -EDQUOT : 0;
+}
+
+int store_snapshot_room(struct store *s, const char *key_id, const char *name, size_t max)
 {
 	struct query q;
-	int r = query_open(s, QUERY_SNAPSHOT_ADD,
-			   "INSERT INTO snapshots (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?)", &q);
+	int r = query_open(s, QUERY_SNAPSHOT_ROOM, "SELECT 1 WHERE " HAS_ROOM, &q);
 
 	if (r < 0)
 		return r;
-	query_put_text(&q, n->id);
-	query_put_text(&q, n->key_id);
-	query_put_text(&q, n->sandbox_id);
-	query_put_text(&q, n->name);
-	query_put_json(&q, n->config);
-	query_put_int(&q, n->created_ms);
-	r = query_run(&q);
-	return r < 0 ? r : 0;
+	query_put_int(&q, (int64_t)max);
+	query_put_text(&q, key_id);
+	query_put_text(&q, NULL);
+	query_put_text(&q, name);
+	r = query_step(&q);
+	r = query_close(&q, r == 0 ? -EDQUOT : r);
+	return MIN(r, 0);
 }
 
 /* Of several with one name the newest is meant; an id comes before all names. */
@@ -47,8 +78,9 @@ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_na
 	_cleanup_(store_snapshot_done) struct store_snapshot n = { 0 };
 	struct query q;
 	int r = query_open(s, QUERY_SNAPSHOT_GET,
-			   "SELECT " COLUMNS " FROM snapshots WHERE " OF_KEY
-			   " AND (id = ?2 OR name = ?2) ORDER BY id = ?2 DESC, seq DESC LIMIT 1",
+			   "SELECT " COLUMNS " FROM snapshots WHERE seq = coalesce("
+			   "(SELECT seq FROM snapshots WHERE id = ?2 AND " OF_KEY "),"
+			   " (SELECT max(seq) FROM snapshots WHERE key_id = ?1 AND name = ?2))",
 			   &q);
 
 	if (r < 0)
@@ -59,6 +91,8 @@ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_na
 	if (r > 0)
 		read_snapshot(&q, &n);
 	r = query_close(&q, r == 0 ? -ENOENT : r);
+	if (r >= 0)
+		r = store_json_parse(&n.config);
 	if (r < 0)
 		return r;
 	*ret = n;
@@ -73,6 +107,20 @@ static void free_snapshots(struct store_snapshot *rows, size_t n)
 	free(rows);
 }
 
+/* Two statements, so that one can use its index. */
+static int open_list(struct store *s, const char *key_id, struct query *ret)
+{
+#define LIST(condition)                                                                            \
+	"SELECT " COLUMNS " FROM snapshots WHERE " condition                                       \
+	" AND (?2 IS NULL OR sandbox_id = ?2) AND (?3 IS NULL OR name = ?3)"                       \
+	" AND seq < CASE WHEN ?4 IS NULL THEN 9223372036854775807"                                 \
+	" ELSE (SELECT seq FROM snapshots WHERE id = ?4) END"                                      \
+	" ORDER BY seq DESC LIMIT ?5"
+	return key_id ? query_open(s, QUERY_SNAPSHOT_LIST_KEY, LIST("key_id = ?1"), ret) :
+			query_open(s, QUERY_SNAPSHOT_LIST, LIST("?1 IS NULL"), ret);
+#undef LIST
+}
+
 int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox_id,
 			const char *name, const char *after, size_t limit,
 			struct store_snapshot **ret, size_t *ret_n)
@@ -80,12 +128,7 @@ int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox
 	struct store_snapshot *rows = NULL;
 	size_t n = 0, size = 0;
 	struct query q;
-	int r = query_open(s, QUERY_SNAPSHOT_LIST,
-			   "SELECT " COLUMNS " FROM snapshots WHERE " OF_KEY
-			   " AND (?2 IS NULL OR sandbox_id = ?2) AND (?3 IS NULL OR name = ?3)"
-			   " AND (?4 IS NULL OR seq < (SELECT seq FROM snapshots WHERE id = ?4))"
-			   " ORDER BY seq DESC LIMIT ?5",
-			   &q);
+	int r = open_list(s, key_id, &q);
 
 	if (r < 0)
 		return r;
@@ -101,6 +144,8 @@ int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox
 		read_snapshot(&q, &rows[n++]);
 	}
 	r = query_close(&q, r);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = store_json_parse(&rows[i].config);
 	if (r < 0) {
 		free_snapshots(rows, n);
 		return r;
@@ -130,13 +175,8 @@ int store_layer_users(struct store *s, const char *layer, size_t *ret_n)
 {
 	struct query q;
 	size_t n = 0;
-	int r = query_open(
-		s, QUERY_LAYER_USERS,
-		"SELECT (SELECT count(*) FROM sandboxes WHERE state < 3 AND EXISTS"
-		" (SELECT 1 FROM json_each(sandboxes.config, '$.layers') WHERE value = ?1))"
-		" + (SELECT count(*) FROM snapshots WHERE id = ?1 OR EXISTS"
-		" (SELECT 1 FROM json_each(snapshots.config, '$.layers') WHERE value = ?1))",
-		&q);
+	int r = query_open(s, QUERY_LAYER_USERS, "SELECT count(*) FROM layer_users WHERE layer = ?",
+			   &q);
 
 	if (r < 0)
 		return r;

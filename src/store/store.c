@@ -145,13 +145,32 @@ static void remove_new(struct store *s)
 		(void)unlinkat(s->dir_fd, new_files[i], 0);
 }
 
+/* What was left of a database that somebody has moved away: SQLite would take that for the new one's own, and what is in
+ * it would come back. It may be all that he still has of something, so it is not thrown away. */
+static int set_aside(struct store *s)
+{
+	static const char *const left[][2] = {
+		{ STORE_FILE "-wal", STORE_FILE "-wal-old" },
+		{ STORE_FILE "-journal", STORE_FILE "-journal-old" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++)
+		if (renameat(s->dir_fd, left[i][0], s->dir_fd, left[i][1]) < 0 && errno != ENOENT)
+			return -errno;
+	if (unlinkat(s->dir_fd, STORE_FILE "-shm", 0) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
 /* Under another name until it is complete, so that an empty or half-made file of the right name is always
  * damage and never taken for a beginning. */
 static int create(struct store *s)
 {
 	char sql[64];
-	int r;
+	int r = set_aside(s);
 
+	if (r < 0)
+		return r;
 	remove_new(s);
 	{
 		_cleanup_(fd_closep) int fd =
@@ -283,8 +302,9 @@ static int explain(int err, struct fail *fail)
 	if (err == EUCLEAN)
 		return fail_set(fail, err, "store",
 				"the database " STORE_FILE
-				" is damaged or not ours; put a good copy back, "
-				"or move it away to start without keys and sandboxes");
+				" is damaged or not ours; put a good copy back, or start without "
+				"keys and sandboxes: move it away, with " STORE_FILE
+				"-wal and " STORE_FILE "-shm");
 	if (err == ENOSPC)
 		return fail_set(fail, err, "store",
 				"no space is left for the database " STORE_FILE
@@ -315,7 +335,8 @@ int store_open(int dir_fd, struct store **ret, struct fail *fail)
 	if (!s)
 		return explain(ENOMEM, fail);
 	s->dir_fd = -EBADF;
-	if (pthread_mutex_init(&s->lock, NULL) != 0)
+	if (pthread_mutex_init(&s->lock, NULL) != 0 ||
+	    pthread_mutex_init(&s->cache_lock, NULL) != 0)
 		return explain(ENOMEM, fail);
 	s->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (s->dir_fd < 0)
@@ -340,6 +361,7 @@ void store_close(struct store *s)
 		(void)sqlite3_finalize(s->queries[i]);
 	(void)disconnect(s);
 	fd_close(s->dir_fd);
+	(void)pthread_mutex_destroy(&s->cache_lock);
 	(void)pthread_mutex_destroy(&s->lock);
 	explicit_bzero(s, sizeof(*s));
 	free(s);

@@ -98,7 +98,7 @@ _must_check_ int store_sandbox_get(struct store *s, const char *id, struct store
 _must_check_ int store_sandbox_each_live(struct store *s,
 					 int (*each)(struct store_sandbox *b, void *arg),
 					 void *arg);
-/* Forgets ended ones beyond the newest `keep`. Cheap; called now and then. */
+/* Keeps so many ended ones in all; the oldest go, of those keys that have the most. Cheap; called now and then. */
 _must_check_ int store_sandbox_prune(struct store *s, size_t keep);
 
 /* --- snapshots (snapshots.c) -------------------------------------------------------------------- */
@@ -113,8 +113,13 @@ struct store_snapshot {
 };
 
 void store_snapshot_done(struct store_snapshot *n);
-_must_check_ int store_snapshot_add(struct store *s, const struct store_snapshot *n);
-/* By id or name, of this key (here and below: of any key when it is NULL). -ENOENT. */
+/* -EDQUOT: the key has max of them, not counting any of the same name. */
+_must_check_ int store_snapshot_add(struct store *s, const struct store_snapshot *n, size_t max);
+/* Could one be added now? 0 or -EDQUOT; name may be NULL. */
+_must_check_ int store_snapshot_room(struct store *s, const char *key_id, const char *name,
+				     size_t max);
+/* By id or name, of this key (here and below: of any key when it is NULL, and then by id: a name is a key's own).
+ * -ENOENT. */
 _must_check_ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_name,
 				    struct store_snapshot *ret);
 /* Newest first; those of this key, filtered where a filter is not NULL, after the one with id `after`. */
@@ -139,9 +144,11 @@ struct store_event {
 
 void store_event_done(struct store_event *e);
 _must_check_ int store_event_add(struct store *s, const struct store_event *e);
+/* Of these types (an array of texts; NULL or empty: of all). */
 _must_check_ int store_event_list(struct store *s, const char *key_id, const char *sandbox_id,
-				  const char *type, bool ascending, size_t offset, size_t limit,
+				  const json_t *types, bool ascending, size_t offset, size_t limit,
 				  struct store_event **ret, size_t *ret_n);
+/* Keeps so many in all; the oldest go, of those keys that have the most. */
 _must_check_ int store_event_prune(struct store *s, size_t keep);
 
 struct store_webhook {
@@ -156,7 +163,8 @@ struct store_webhook {
 };
 
 void store_webhook_done(struct store_webhook *w);
-_must_check_ int store_webhook_add(struct store *s, const struct store_webhook *w);
+/* -EDQUOT: the key has max of them. */
+_must_check_ int store_webhook_add(struct store *s, const struct store_webhook *w, size_t max);
 _must_check_ int store_webhook_update(struct store *s, const struct store_webhook *w);
 _must_check_ int store_webhook_get(struct store *s, const char *key_id, const char *id,
 				   struct store_webhook *ret);

@@ -29,10 +29,13 @@ enum query_id {
 	QUERY_SANDBOX_UPDATE,
 	QUERY_SANDBOX_GET,
 	QUERY_SANDBOX_LIVE,
+	QUERY_SANDBOX_ENDED,
 	QUERY_SANDBOX_PRUNE,
 	QUERY_SNAPSHOT_ADD,
 	QUERY_SNAPSHOT_GET,
 	QUERY_SNAPSHOT_LIST,
+	QUERY_SNAPSHOT_LIST_KEY,
+	QUERY_SNAPSHOT_ROOM,
 	QUERY_SNAPSHOT_REMOVE,
 	QUERY_LAYER_USERS,
 	QUERY_EVENT_ADD,
@@ -42,6 +45,7 @@ enum query_id {
 	QUERY_EVENT_KEY_OLDEST,
 	QUERY_EVENT_SANDBOX_NEWEST,
 	QUERY_EVENT_SANDBOX_OLDEST,
+	QUERY_EVENT_COUNT,
 	QUERY_EVENT_PRUNE,
 	QUERY_WEBHOOK_ADD,
 	QUERY_WEBHOOK_UPDATE,
@@ -81,10 +85,12 @@ struct checkpoint {
 struct store {
 	int dir_fd;
 	struct checkpoint checkpoint;
+	pthread_mutex_t
+		cache_lock; /* its own: who is known already does not wait for the database */
+	struct cached_key cache[STORE_CACHE_SIZE];
 	pthread_mutex_t lock; /* for everything below */
 	sqlite3 *db;
 	sqlite3_stmt *queries[_QUERY_MAX];
-	struct cached_key cache[STORE_CACHE_SIZE];
 };
 
 struct query {
@@ -105,7 +111,6 @@ _must_check_ int query_close(struct query *q, int r);
 void query_put_text(struct query *q, const char *text); /* NULL is NULL */
 void query_put_int(struct query *q, int64_t number);
 void query_put_blob(struct query *q, const void *data, size_t len);
-void query_put_json(struct query *q, const json_t *json);
 
 /* 1: there is a row, 0: no more, or a negative errno. */
 _must_check_ int query_step(struct query *q);
@@ -118,11 +123,27 @@ void query_get_blob(struct query *q, void *ret, size_t len); /* -EUCLEAN when it
 unsigned char *query_get_bytes(struct query *q,
 			       size_t *ret_len); /* as many as there are; the caller's */
 char *query_get_text(struct query *q);           /* NULL is NULL */
-json_t *query_get_json(struct query *q);
+json_t *query_get_json(struct query *q);         /* its text: see store_json_parse() */
+
+/* Clients decide how large a JSON value is, and all of them wait for the store's lock. So a value becomes text before
+ * query_open() and is read after query_close(), which turns what query_get_json() gave into what it says. */
+_must_check_ int store_json_text(const json_t *json, char **ret); /* NULL is NULL */
+_must_check_ int store_json_parse(json_t **json);
 
 /* From now on a thread writes writer's log into the database; c->db is a second connection to it. */
 _must_check_ int checkpoint_open(struct checkpoint *c, sqlite3 *writer);
 void checkpoint_close(struct checkpoint *c);
+
+/* What there is too much of. */
+struct surplus {
+	enum query_id count, remove;
+	const char
+		*count_sql; /* the keys, each with how many it has; the one with the fewest first */
+	const char *remove_sql; /* of this key the oldest, so many */
+};
+
+/* Keeps so many in all. What goes is of those keys that have the most: nobody pushes out what is another's. */
+_must_check_ int store_prune(struct store *s, const struct surplus *what, size_t keep);
 
 /* Gives unused pages at the end of the file back, a few at a time. */
 _must_check_ int store_shrink(struct store *s);

@@ -28,13 +28,17 @@ static void read_webhook(struct query *q, struct store_webhook *ret)
 	ret->created_ms = query_get_int(q);
 }
 
-int store_webhook_add(struct store *s, const struct store_webhook *w)
+int store_webhook_add(struct store *s, const struct store_webhook *w, size_t max)
 {
+	_cleanup_(freep) char *types = NULL;
 	struct query q;
-	int r = query_open(s, QUERY_WEBHOOK_ADD,
-			   "INSERT INTO webhooks (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			   &q);
+	int r = store_json_text(w->types, &types);
 
+	if (r == 0)
+		r = query_open(s, QUERY_WEBHOOK_ADD,
+			       "INSERT INTO webhooks (" COLUMNS ") SELECT ?, ?2, ?, ?, ?, ?, ?, ?"
+			       " WHERE (SELECT count(*) FROM webhooks WHERE key_id = ?2) < ?9",
+			       &q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, w->id);
@@ -42,28 +46,34 @@ int store_webhook_add(struct store *s, const struct store_webhook *w)
 	query_put_text(&q, w->name);
 	query_put_text(&q, w->url);
 	query_put_text(&q, w->secret);
-	query_put_json(&q, w->types);
+	query_put_text(&q, types);
 	query_put_int(&q, w->enabled);
 	query_put_int(&q, w->created_ms);
+	query_put_int(&q, (int64_t)max);
 	r = query_run(&q);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	return r == 0 ? -EDQUOT : 0;
 }
 
 int store_webhook_update(struct store *s, const struct store_webhook *w)
 {
+	_cleanup_(freep) char *types = NULL;
 	struct query q;
-	int r = query_open(
-		s, QUERY_WEBHOOK_UPDATE,
-		"UPDATE webhooks SET name = ?, url = ?, secret = ?, types = ?, enabled = ?"
-		" WHERE id = ? AND key_id = ?",
-		&q);
+	int r = store_json_text(w->types, &types);
 
+	if (r == 0)
+		r = query_open(
+			s, QUERY_WEBHOOK_UPDATE,
+			"UPDATE webhooks SET name = ?, url = ?, secret = ?, types = ?, enabled = ?"
+			" WHERE id = ? AND key_id = ?",
+			&q);
 	if (r < 0)
 		return r;
 	query_put_text(&q, w->name);
 	query_put_text(&q, w->url);
 	query_put_text(&q, w->secret);
-	query_put_json(&q, w->types);
+	query_put_text(&q, types);
 	query_put_int(&q, w->enabled);
 	query_put_text(&q, w->id);
 	query_put_text(&q, w->key_id);
@@ -89,6 +99,8 @@ int store_webhook_get(struct store *s, const char *key_id, const char *id,
 	if (r > 0)
 		read_webhook(&q, &w);
 	r = query_close(&q, r == 0 ? -ENOENT : r);
+	if (r >= 0)
+		r = store_json_parse(&w.types);
 	if (r < 0)
 		return r;
 	*ret = w;
@@ -122,6 +134,8 @@ int store_webhook_list(struct store *s, const char *key_id, struct store_webhook
 		read_webhook(&q, &rows[n++]);
 	}
 	r = query_close(&q, r);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = store_json_parse(&rows[i].types);
 	if (r < 0) {
 		free_webhooks(rows, n);
 		return r;

@@ -5,6 +5,8 @@ import json
 import threading
 import urllib.parse
 
+import raw
+
 
 def seconds(info):
     start, end = (datetime.datetime.fromisoformat(info[name].replace("Z", "+00:00")) for name in ("startedAt", "endAt"))
@@ -207,6 +209,27 @@ def test_snapshot_ownership(world):
     assert world.other.ask("POST", "/v2/sandboxes", {"templateID": snapshot}).status in (403, 404)
     assert world.other.ask("DELETE", f"/templates/{quoted}").status in (403, 404)
     assert world.client.ask("DELETE", f"/templates/{quoted}").status == 204
+
+
+def test_snapshots_for_admin(world):
+    """who may delete everybody's snapshots deletes the one whose id the list has, and of a bare name his own"""
+    admin = raw.Client(world.port, world.service.new_key("--scope", "admin"))
+    theirs = {}
+    for client in (admin, world.client, world.other):  # the newest last
+        box = client.create()
+        theirs[client] = client.ask("POST", f"/sandboxes/{box.id}/snapshots", {"name": "same-name"}).json()["snapshotID"]
+        box.kill()
+
+    def left():
+        return {each["snapshotID"] for each in admin.ask("GET", "/snapshots?limit=100").json()} & set(theirs.values())
+
+    assert left() == set(theirs.values()), left()
+    assert admin.ask("DELETE", f"/templates/{urllib.parse.quote(theirs[world.client], safe='')}").status == 204
+    assert left() == {theirs[admin], theirs[world.other]}, left()
+    assert admin.ask("DELETE", "/templates/same-name").status == 204
+    assert left() == {theirs[world.other]}, left()
+    assert admin.ask("DELETE", "/templates/same-name").status == 404
+    assert world.other.ask("DELETE", "/templates/same-name").status == 204
 
 
 def test_deadline_exact(world):

@@ -115,6 +115,43 @@ def again(running):
     return False
 
 
+def test_snapshots_of_key(_):
+    """snapshots of one key: 429, and room for another key"""
+    with small(limits_snapshots_per_key=2) as (running, client):
+        box = client.create()
+
+        def keep(box, body):
+            return box.client.ask("POST", f"/sandboxes/{box.id}/snapshots", body).status
+
+        assert [keep(box, {}), keep(box, {"name": "a"})] == [201, 201]
+        assert keep(box, {}) == 429
+        assert keep(box, {"name": "a"}) == 201  # in the place of the other
+        other = raw.Client(running.port, running.new_key()).create()
+        assert keep(other, {}) == 201
+        assert client.ask("DELETE", "/templates/a").status == 204
+        assert {keep(each, {}) for each in [box] * 2} == {201, 429}
+
+
+def test_metadata(world):
+    """metadata of a sandbox in all, which each of its events carries"""
+    for metadata, status in (({f"k{i:03}": "x" * 4092 for i in range(4)}, 201), ({f"k{i:03}": "x" * 4093 for i in range(4)}, 400),
+                             ({f"{i:0256}": "" for i in range(64)}, 201), ({f"{i:0256}": "x" for i in range(64)}, 400)):
+        reply = world.client.ask("POST", "/v2/sandboxes", {"templateID": "base", "metadata": metadata})
+        assert reply.status == status, (len(metadata), reply)
+        assert status == 201 or "metadata: must have at most 16384 bytes" in reply.message(), reply
+
+
+def test_events_kept(_):
+    """events of a key that never ends a sandbox are forgotten too; those of another stay"""
+    with small(limits_events_kept=20) as (running, client):
+        quiet = raw.Client(running.port, running.new_key())
+        bystander, box = quiet.create(), client.create()
+        for _ in range(2):  # each server forgets what is too much when it starts: that is the first time
+            at_once(100, lambda: client.ask("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 100}))
+            assert service.wait_for(lambda: len(client.ask("GET", "/events/sandboxes?limit=100").json()) < 20, 20), "they are kept"
+        assert [event["sandboxId"] for event in quiet.ask("GET", "/events/sandboxes").json()] == [bystander.id]
+
+
 def test_box_limits(_):
     """memory, files and processes of a sandbox"""
     with small(sandbox_memory="64M", sandbox_disk="16M", sandbox_pids=30) as (_, client):

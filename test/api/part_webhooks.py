@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Webhooks arrive: signed, once, again after a failure, and never anywhere but where they were sent."""
 import base64
+import concurrent.futures
 import contextlib
 import hashlib
 import http.server
@@ -134,6 +135,23 @@ def test_credentials(world):
         reply = world.client.ask("POST", "/events/webhooks", {"name": "x", "url": f"http://{who}@example.test/", "events": [],
                                                               "signatureSecret": "x"})
         assert reply.status == 400 and "password" in reply.message(), (who, reply)
+
+
+def test_at_once(world):
+    """of many that are made at once a key gets sixteen; of changes at once none is undone by another"""
+    body = {"name": "x", "url": "http://example.test/", "events": [], "signatureSecret": "x"}
+
+    def ask(pool, method, path, bodies):
+        return [each.result() for each in [pool.submit(world.other.ask, method, path, body) for body in bodies]]
+
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        made = [reply for reply in ask(pool, "POST", "/events/webhooks", [body] * 64) if reply.status == 201]
+        assert len(made) == 16, len(made)
+        paths = [f"/events/webhooks/{reply.json()['id']}" for reply in made]
+        for turn in range(20):
+            ask(pool, "PATCH", paths[0], [{"enabled": bool(turn % 2)}, *[{"name": f"{turn}-{i}"} for i in range(8)]])
+            assert world.other.ask("GET", paths[0]).json()["enabled"] == bool(turn % 2), turn
+        assert {reply.status for path in paths for reply in ask(pool, "DELETE", path, [None])} == {200}
 
 
 def test_bounded(world):

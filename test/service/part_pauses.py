@@ -93,7 +93,7 @@ def test_resume_not_saved(_):
     with running(pool_size=0) as (each, client):
         box = client.create(timeout=600)
         assert box.run("echo kept >file")[2]["exited"] and pause_cold(client, box) == 204
-        with store_locked(each):
+        with each.store_locked():
             assert connect(client, box) == 500
         assert client.ask("GET", f"/sandboxes/{box.id}").json()["state"] == "paused"
         assert wait_for(lambda: not each.agents())
@@ -109,7 +109,7 @@ def test_dies_resuming(_):
         assert wait_for(lambda: not each.agents())
         old = each.server_pid()
         thread = threading.Thread(target=attempt, args=(client, "POST", f"/v2/sandboxes/{box.id}/connect", {"timeout": 600}))
-        with store_locked(each):
+        with each.store_locked():
             thread.start()
             assert wait_for(each.agents, pause=0.001)
             os.kill(old, signal.SIGKILL)

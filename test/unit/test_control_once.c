@@ -14,15 +14,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static long behind_s;
+static long behind_s, boot_behind_s;
 
-/* In the place of libc's: as the clock that nobody can set was some seconds ago. */
+/* In the place of libc's: as the clocks that nobody can set were some seconds ago. */
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
 	long r = syscall(SYS_clock_gettime, clock, ret);
 
 	if (clock == CLOCK_MONOTONIC)
 		ret->tv_sec -= behind_s;
+	if (clock == CLOCK_BOOTTIME)
+		ret->tv_sec -= boot_behind_s;
 	return (int)r;
 }
 
@@ -89,6 +91,54 @@ static void test_is_bounded(void **state)
 	once_done("key_a", "k0", NULL);
 	assert_int_equal(once_begin("key_a", text, request, &again), 1);
 	json_decref(again);
+	json_decref(request);
+	json_decref(reply);
+	once_stop();
+}
+
+/* Who has looked at the clock before another and comes after him does not take him for old. */
+static void test_late(void **state)
+{
+	json_t *request = body(1), *reply = json_object(), *again = NULL;
+
+	(void)state;
+	assert_int_equal(once_begin("key_b", "k", request, &again), 0);
+	once_done("key_b", "k", reply);
+	boot_behind_s = 1;
+	assert_int_equal(once_begin("key_a", "k", request, &again), 0);
+	once_done("key_a", "k", reply);
+	boot_behind_s = 0;
+	assert_int_equal(once_begin("key_b", "k", request, &again), 1);
+	json_decref(again);
+	boot_behind_s = -(ONCE_KEPT_MS / 1000);
+	assert_int_equal(once_begin("key_b", "k", request, &again), 0);
+	once_done("key_b", "k", NULL);
+	boot_behind_s = 0;
+	json_decref(request);
+	json_decref(reply);
+	once_stop();
+}
+
+/* AP-06: one who makes many pushes out his own. */
+static void test_share(void **state)
+{
+	json_t *request = body(1), *reply = json_object(), *again = NULL;
+	char text[32];
+
+	(void)state;
+	assert_int_equal(once_begin("key_b", "k", request, &again), 0);
+	once_done("key_b", "k", reply);
+	for (int i = 0; i < ONCE_MAX + 10; i++) {
+		(void)snprintf(text, sizeof(text), "k%d", i);
+		assert_int_equal(once_begin("key_a", text, request, &again), 0);
+		once_done("key_a", text, reply);
+	}
+	assert_int_equal(once_begin("key_b", "k", request, &again), 1);
+	json_decref(again);
+	assert_int_equal(once_begin("key_a", text, request, &again), 1);
+	json_decref(again);
+	assert_int_equal(once_begin("key_a", "k0", request, &again), 0);
+	once_done("key_a", "k0", NULL);
 	json_decref(request);
 	json_decref(reply);
 	once_stop();
@@ -192,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_replay),         cmocka_unit_test(test_is_bounded),
 		cmocka_unit_test(test_race),           cmocka_unit_test(test_config),
 		cmocka_unit_test(test_config_damaged), cmocka_unit_test(test_gives_up),
+		cmocka_unit_test(test_late),           cmocka_unit_test(test_share),
 	};
 
 	if (sodium_init() < 0)

@@ -111,6 +111,9 @@ static void test_objects(void **state)
 	SAYS(schema, "{\"a\":1,\"b\":1,\"c\":1,\"d\":1}", "must have at most 3 entries");
 	SAYS("{\"additionalProperties\":{\"type\":\"string\"}}", "{\"a\":\"x\",\"b\":1}",
 	     "b: must be of type string, not integer");
+	FINE("{\"x-maxBytes\":6}", "{\"a\":\"xx\",\"b\":\"yy\"}");
+	SAYS("{\"x-maxBytes\":5}", "{\"a\":\"xx\",\"b\":\"yy\"}",
+	     "must have at most 5 bytes in all");
 }
 
 static void test_any(void **state)
@@ -201,6 +204,30 @@ static void test_parse(void **state)
 	assert_int_equal(parse(deep, 2 * CHECK_DEPTH_MAX + 2), -EINVAL);
 }
 
+/* AP-05: few bytes can be many values, each of which takes memory. */
+static void test_parse_many(void **state)
+{
+	_cleanup_(freep) char *text = malloc(1 << 20);
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(text);
+	text[n++] = '[';
+	for (int i = 1; i < CHECK_VALUES_MAX; i++) {
+		text[n++] = '0';
+		text[n++] = ',';
+	}
+	memcpy(text + n, "0]", 2);
+	assert_int_equal(parse(text, n + 2), 0);
+	memcpy(text + n, "0,0]", 4);
+	assert_int_equal(parse(text, n + 4), -EINVAL);
+	n = 1;
+	for (int i = 0; i < CHECK_VALUES_MAX; i++, n += 3)
+		memcpy(text + n, "{},", 3);
+	memcpy(text + n - 1, "]", 1);
+	assert_int_equal(parse(text, n), -EINVAL);
+}
+
 static int parameter(const char *schema_text, const char *value)
 {
 	struct check_error err = { 0 };
@@ -243,7 +270,7 @@ int main(void)
 		cmocka_unit_test(test_texts),      cmocka_unit_test(test_objects),
 		cmocka_unit_test(test_any),        cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_schemas),    cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_parse_many), cmocka_unit_test(test_parameters),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

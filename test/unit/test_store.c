@@ -296,7 +296,7 @@ static void add_snapshot(struct store *s, const char *id, const char *name, cons
 	(void)snprintf(n.sandbox_id, sizeof(n.sandbox_id), "i1");
 	n.name = name ? strdup(name) : NULL;
 	n.config = json_pack("{s[s]}", "layers", layer);
-	assert_int_equal(store_snapshot_add(s, &n), 0);
+	assert_int_equal(store_snapshot_add(s, &n, 100), 0);
 }
 
 static void test_snapshots(void **state)
@@ -356,12 +356,14 @@ static void add_event(struct store *s, int number, const char *sandbox, const ch
 static void check_events(struct store *s, const char *key, const char *sandbox, const char *type,
 			 bool ascending, size_t offset, size_t limit, const char *want)
 {
+	json_t *types = type ? json_pack("[s, s]", "none", type) : NULL;
 	struct store_event *list = NULL;
 	char got[32] = "";
 	size_t n;
 
 	assert_int_equal(
-		store_event_list(s, key, sandbox, type, ascending, offset, limit, &list, &n), 0);
+		store_event_list(s, key, sandbox, types, ascending, offset, limit, &list, &n), 0);
+	json_decref(types);
 	for (size_t i = 0; i < n; i++) {
 		got[i] = (char)('0' + json_integer_value(json_object_get(list[i].data, "number")));
 		store_event_done(&list[i]);
@@ -378,6 +380,7 @@ static void test_events(void **state)
 		add_event(s, i, i < 5 ? "i1" : "i2", i % 3 ? "created" : "killed");
 	check_events(s, NULL, NULL, NULL, true, 0, 100, "0123456789");
 	check_events(s, NULL, NULL, NULL, false, 2, 3, "765");
+	check_events(s, NULL, NULL, "killed", false, 1, 2, "63");
 	check_events(s, "key_odd", NULL, NULL, true, 0, 100, "13579");
 	check_events(s, "key_odd", "i2", NULL, false, 0, 100, "975");
 	check_events(s, "key_odd", "i2", "killed", true, 0, 100, "9");
@@ -404,8 +407,10 @@ static void test_webhooks(void **state)
 	w.url = strdup("http://127.0.0.1/");
 	w.secret = strdup("secret");
 	w.types = json_pack("[s]", "created");
-	assert_int_equal(store_webhook_add(s, &w), 0);
-	assert_int_equal(store_webhook_add(s, &w), -EEXIST);
+	assert_int_equal(store_webhook_add(s, &w, 0), -EDQUOT);
+	assert_int_equal(store_webhook_add(s, &w, 1), 0);
+	assert_int_equal(store_webhook_add(s, &w, 1), -EDQUOT);
+	assert_int_equal(store_webhook_add(s, &w, 2), -EEXIST);
 	w.enabled = false;
 	assert_int_equal(store_webhook_update(s, &w), 0);
 	assert_int_equal(store_webhook_get(s, test_key.id, "w1", &got), 0);

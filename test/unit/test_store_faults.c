@@ -189,6 +189,36 @@ static void test_killed_at_birth(void **state)
 
 /* --- files -------------------------------------------------------------------------------------- */
 
+/* A key, and then the end, before the log was written into the database. */
+static int make_key_and_die(const char *dir, int arg)
+{
+	(void)arg;
+	make_key(open_store(dir));
+	return 0;
+}
+
+/* Who moves the database away but not its log begins with nothing all the same, and the log is not lost. */
+static void test_moved_away(void **state)
+{
+	_cleanup_(store_closep) struct store *s = NULL;
+	_cleanup_(fd_closep) int fd = open_dir(*state);
+	size_t n;
+
+	assert_int_equal(in_child(make_key_and_die, *state, 0), 0);
+	assert_int_equal(faccessat(fd, "glovebox.db-wal", F_OK, 0), 0);
+	assert_int_equal(renameat(fd, "glovebox.db", fd, "elsewhere"), 0);
+	s = open_store(*state);
+	assert_int_equal(store_key_count(s, &n), 0);
+	assert_int_equal(n, 0);
+	make_key(s);
+	store_closep(&s);
+	assert_int_equal(renameat(fd, "elsewhere", fd, "glovebox.db"), 0);
+	assert_int_equal(renameat(fd, "glovebox.db-wal-old", fd, "glovebox.db-wal"), 0);
+	s = open_store(*state);
+	assert_int_equal(store_key_count(s, &n), 0);
+	assert_int_equal(n, 1);
+}
+
 static void overwrite(const char *dir, const char *data, size_t len, off_t at)
 {
 	_cleanup_(fd_closep) int dir_fd = open_dir(dir);
@@ -430,6 +460,7 @@ int main(void)
 		STORE_TEST(test_foreign),         STORE_TEST(test_modes),
 		STORE_TEST(test_owners),          STORE_TEST(test_read_only_file),
 		STORE_TEST(test_full_disk),       STORE_TEST(test_flat),
+		STORE_TEST(test_moved_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
