@@ -48,10 +48,10 @@ int box_reap(struct box *b)
 		b->pid = 0;
 	}
 	r = b->cgroup.name[0] ? cgroup_box_try_remove(&b->cgroup) : 0;
-	if (r == -EBUSY)
-		return -EAGAIN;
+	if (r < 0) /* what is closed cannot be tried again */
+		return r == -EBUSY ? -EAGAIN : r;
 	release(b);
-	return r;
+	return 0;
 }
 
 void box_give_up(struct box *b)

@@ -41,19 +41,40 @@ const char *hidden_below(const char *point, const char *dir)
 		       NULL;
 }
 
+/* The kernel lists what is mounted first. What lies below that needs no cover of its own. */
+static bool is_covered(const struct hidden *h, const char *path)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		size_t len = strlen(h->path[i]);
+
+		if (strncmp(path, h->path[i], len) == 0 && (path[len] == '/' || !path[len]))
+			return true;
+	}
+	return false;
+}
+
 static int add(struct hidden *h, const char *prefix, const char *below)
 {
+	char path[HIDDEN_PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s%s", prefix, below) >= HIDDEN_PATH_MAX)
+		return -ENAMETOOLONG;
+	if (is_covered(h, path))
+		return 0;
 	if (h->n == HIDDEN_MAX)
 		return -E2BIG;
-	if (snprintf(h->path[h->n], HIDDEN_PATH_MAX, "%s%s", prefix, below) >= HIDDEN_PATH_MAX)
-		return -ENAMETOOLONG;
-	h->n++;
+	memcpy(h->path[h->n++], path, sizeof(path));
 	return 0;
 }
 
-/* The box mounts its own there, over whatever the layer has. */
+/* The box has its own there, over whatever the layer has: it mounts /proc, and the others are where its user writes. */
 static bool is_own(const char *below)
 {
+	static const char *const users[] = { "home", "home/user", "tmp", "var", "var/tmp" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++)
+		if (strcmp(below, users[i]) == 0)
+			return true;
 	return strncmp(below, "proc", 4) == 0 && (below[4] == '/' || !below[4]);
 }
 

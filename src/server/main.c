@@ -264,8 +264,8 @@ static _noreturn_ void stop(struct server *s)
 	MHD_stop_daemon(s->daemon);
 	control_stop(s);
 	port_pool_stop(s->ports);
+	outlets_stop(s->outlets); /* it asks the warden */
 	link_close(s->link);
-	outlets_stop(s->outlets);
 	connections_stop(s->connections);
 	table_free(s->table);
 	outlets_free(s->outlets);

@@ -12,8 +12,8 @@
 
 #include <pthread.h>
 
-#define ALL_MAX ((size_t)128 << 20)
-#define KEY_MAX (ALL_MAX / 2) /* what the largest run may print */
+#define KEY_MAX ((size_t)(2 * ONESHOT_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
+#define ALL_MAX (2 * KEY_MAX)
 #define SMALL ((size_t)64 << 10)
 
 static size_t all; /* atomic */

@@ -253,6 +253,13 @@ static void on_kept(struct warden *w, struct watch *watch)
 	finish(w, c, end_of(w, c));
 }
 
+/* One that nobody watches: it has only just begun. */
+static void end_helper(struct copy *c)
+{
+	(void)proc_kill(c->pidfd, SIGKILL);
+	(void)waitid(P_PIDFD, (id_t)c->pidfd, &(siginfo_t){ 0 }, WEXITED);
+}
+
 static void on_helper(struct warden *w, struct watch *watch)
 {
 	struct copy *c = container_of(watch, struct copy, pid_watch);
@@ -262,8 +269,11 @@ static void on_helper(struct warden *w, struct watch *watch)
 	if (err == 0)
 		err = -layer_keep(w, c->layer, &c->pidfd);
 	c->named = err == 0;
-	if (err == 0)
+	if (err == 0) {
 		err = -watch_add(w, &c->pid_watch, c->pidfd, on_kept);
+		if (err)
+			end_helper(c);
+	}
 	if (d)
 		go_on(w, d);
 	if (err)
@@ -369,12 +379,12 @@ void copy_cancel(struct warden *w, struct ward *d, int err)
 
 	(void)let_go(c);
 	refuse(w, c, err);
-	if (c->pidfd >= 0)
+	if (c->pid_watch.fd >= 0) {
 		(void)proc_kill(c->pidfd, SIGKILL);
-	if (c->pid_watch.fd >= 0)
-		return;    /* the rest when it is gone */
-	if (c->pidfd >= 0) /* it has only just begun */
-		(void)waitid(P_PIDFD, (id_t)c->pidfd, &(siginfo_t){ 0 }, WEXITED);
+		return; /* the rest when it is gone */
+	}
+	if (c->pidfd >= 0)
+		end_helper(c);
 	copy_free(w, c);
 }
 

@@ -284,7 +284,7 @@ static void end_orphans(struct warden *w)
 static void on_hello(struct warden *w, const struct warden_hello *q, struct pending *p)
 {
 	if (q->version != WARDEN_VERSION) {
-		room_refuse(w, "it is of another version");
+		room_refuse_version(w);
 		return;
 	}
 	room_greeted(w);

@@ -23,6 +23,8 @@ int room_find(struct warden *w, const char *program, struct fail *fail)
 
 	if (r < 0)
 		return r;
+	if (w->room.previous_fd < 0)
+		w->room.previous_fd = take_fd(&w->room.program_fd);
 	fd_close(w->room.program_fd);
 	w->room.program_fd = fd;
 	return 0;
@@ -220,6 +222,7 @@ int room_start(struct warden *w, struct fail *fail)
 void room_greeted(struct warden *w)
 {
 	w->room.greeted = true;
+	fd_closep(&w->room.previous_fd);
 	warden_served(w);
 }
 
@@ -256,6 +259,20 @@ void room_close(struct warden *w)
 		close_room(w);
 	}
 	fd_closep(&w->room.program_fd);
+	fd_closep(&w->room.previous_fd);
+}
+
+void room_refuse_version(struct warden *w)
+{
+	bool go_back = w->room.previous_fd >= 0;
+
+	if (go_back) {
+		fd_close(w->room.program_fd);
+		w->room.program_fd = take_fd(&w->room.previous_fd);
+	}
+	room_refuse(w, go_back ? "it is of another version, for which the whole service has to be "
+				 "started again; until then the one before goes on" :
+				 "it is of another version");
 }
 
 void room_refuse(struct warden *w, const char *why)

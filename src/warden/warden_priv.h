@@ -177,7 +177,8 @@ struct outgoing;
 
 struct room {
 	int program_fd;
-	pid_t pid; /* 0: it does not run */
+	int previous_fd; /* the program before that, until this one has said HELLO */
+	pid_t pid;       /* 0: it does not run */
 	int pidfd;
 	int sock;
 	unsigned number; /* counts the servers that there were */
@@ -194,8 +195,8 @@ struct room {
 
 #define ROOM_INIT                                                                                  \
 	{                                                                                          \
-		.program_fd = -EBADF, .pidfd = -EBADF, .sock = -EBADF, .sock_watch = WATCH_INIT,   \
-		.pid_watch = WATCH_INIT,                                                           \
+		.program_fd = -EBADF, .previous_fd = -EBADF, .pidfd = -EBADF, .sock = -EBADF,      \
+		.sock_watch = WATCH_INIT, .pid_watch = WATCH_INIT,                                 \
 	}
 
 /* --- egress.c ------------------------------------------------------------------------------------- */
@@ -401,6 +402,8 @@ void room_greeted(struct warden *w);
 void room_kill(struct warden *w);
 void room_close(struct warden *w);
 void room_refuse(struct warden *w, const char *why);
+/* The same; if there is a program that was of our version, that one starts next. */
+void room_refuse_version(struct warden *w);
 
 /* talk.c */
 void talk_open(struct warden *w);

@@ -31,11 +31,13 @@ struct warden_head {
 };
 
 struct warden_hello {
-	uint32_t version; /* WARDEN_VERSION: both come from one build */
+	uint32_t version; /* WARDEN_VERSION */
 	uint32_t zero;
 };
 
-#define WARDEN_VERSION 1
+/* Of what server, warden and egress say to each other: to be raised when any of it changes. After SIGHUP the server may be
+ * of a newer build than the others, which then go on with the one before. */
+#define WARDEN_VERSION 2
 
 struct warden_limits {
 	uint64_t memory_bytes;

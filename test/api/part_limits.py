@@ -247,14 +247,21 @@ def test_run_unread(_):
 
 
 @contextlib.contextmanager
-def full_share(client, name):
-    """A run that has printed as much as its key may have kept, and goes on."""
+def large_run(client, name):
+    """A run that has printed as much as one may, and goes on."""
     size, time = 64 << 20, f"300.{client.port}{name}"
     body = json.dumps({"command": ["sh", "-c", f"head -c {size} /dev/zero; sleep {time}"], "limits": {"output_bytes": size, "timeout_ms": 400_000}})
     with client.connect() as connection:
         connection.send((f"POST /v1/run HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {client.key}\r\nContent-Type: application/json"
                          f"\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
         assert service.wait_for(lambda: is_running("sleep", time), pause=0.1)
+        yield
+
+
+@contextlib.contextmanager
+def full_share(client, name):
+    """Runs that have printed as much as their key may have kept."""
+    with large_run(client, f"{name}1"), large_run(client, f"{name}2"):
         yield
 
 

@@ -921,6 +921,29 @@ def test_hang_up_at_once():
     assert w.stop() == 0
 
 
+def test_newer_server():
+    """SIGHUP finds a server that speaks otherwise: the one before goes on, and so do the boxes."""
+    with tempfile.TemporaryDirectory() as directory:
+        program, next_one = f"{directory}/server", f"{directory}/next"
+        os.chmod(directory, 0o755)
+        for path in (program, next_one):
+            shutil.copy(STUB, path)
+        first = os.stat(program).st_ino
+        w = Warden(GLOVEBOX, program, STATE, "--pool-size", "0", "--no-zygote", stderr=LOG)
+        s = w.server()
+        s.hello()
+        assert s.create("a").err == 0
+        os.rename(next_one, program)
+        w.process.send_signal(signal.SIGHUP)
+        s = w.server()
+        assert os.stat(f"/proc/{s.pid}/exe").st_ino != first
+        s.send(HELLO, struct.pack("<II", VERSION + 1, 0))
+        s = w.server()
+        assert os.stat(f"/proc/{s.pid}/exe").st_ino == first
+        assert list(s.hello()[0]) == ["a"]
+        assert w.stop() == 0 and stale_boxes() == []
+
+
 def test_server_dies_waiting():
     """A server that dies while it waits: what it asked for does not linger."""
     w = warden()

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import time
 
+VERSION = 2
 HELLO, CREATE, KILL, DEADLINE, PAUSE, RESUME, USAGE, SNAPSHOT, DROP_LAYER, NEXT_LAYER, CONTEXT, NET, SOCKET, MEET = range(1, 15)
 REPLY, BOX, ENDED, PAUSED, EGRESS = range(20, 25)
 CATCHES = 1
@@ -110,9 +111,9 @@ class Server:
     def ask(self, type, payload):
         return self.wait_reply(self.send(type, payload))
 
-    def hello(self):
+    def hello(self, version=VERSION):
         """Boxes by id (with the control socket), and what ended, as the warden tells them."""
-        r = self.ask(HELLO, struct.pack("<II", 1, 0))
+        r = self.ask(HELLO, struct.pack("<II", version, 0))
         assert r.err == 0
         boxes, ended = {}, {}
         for type, _, data, fds in self.events:

@@ -202,6 +202,7 @@ FS_16() {
 	ln -s "$PWD/real-proc/self" fake/self
 	ln -s "$PWD/real-proc/mounts" fake/mounts
 	ln -s "$PWD/real-proc/cgroups" fake/cgroups
+	ln -s "$PWD/real-proc/sys" fake/sys
 	for pid in {1..200}; do
 		mkdir "fake/$pid" "fake/$pid/ns"
 		touch "fake/$pid"/{uid_map,gid_map,setgroups,timens_offsets,oom_score_adj,io,ns/user}
