@@ -60,7 +60,6 @@ static int on_input(struct session *s)
 {
 	unsigned char data[INPUT_CHUNK];
 	ssize_t n;
-	struct fail fail = { 0 };
 
 	if (!s->pid)
 		return 0; /* not started yet */
@@ -72,9 +71,8 @@ static int on_input(struct session *s)
 	s->events.n_fds = 1; /* the end: only signals from now on */
 	if (s->is_pty)
 		return 0;
-	(void)!api_rpc(s->api, &s->sandbox, "process.Process/CloseStdin",
-		       json_pack("{so}", "process", selector(s)), NULL, &fail);
-	return 0;
+	return stream_post(&s->events, s->api, &s->sandbox, "process.Process/CloseStdin",
+			   json_pack("{so}", "process", selector(s)));
 }
 
 static void send_size(struct session *s)

@@ -2,6 +2,7 @@
 #include "client/stream.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 
 #include <sodium.h>
 
@@ -10,6 +11,8 @@
 #define ANSWER_MAX ((size_t)64 << 10)
 #define FLAG_END 2
 #define WAITS_MAX 4
+#define TICK_US UINT64_C(1000000)
+#define RETRY_MAX_S 3600
 
 /* A call beside the stream. */
 struct post {
@@ -17,6 +20,7 @@ struct post {
 	struct curl_slist *headers;
 	char *text;
 	struct buf answer;
+	uint64_t again_us; /* it came too often, and is sent again then; 0: it is under way */
 };
 
 struct stream_state {
@@ -189,6 +193,34 @@ int stream_post(struct stream_events *events, struct api *a, const struct api_sa
 	return 0;
 }
 
+/* What was refused for coming too often was not looked at: it is kept until the service wants to hear it. */
+static bool post_later(struct stream_state *st, CURLcode code, long status)
+{
+	struct post *p = &st->post;
+	curl_off_t wait_s = 0;
+
+	(void)curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &wait_s);
+	if (code != CURLE_OK || status != 429 || wait_s <= 0)
+		return false;
+	(void)curl_multi_remove_handle(st->multi, p->curl);
+	p->answer.len = 0;
+	p->again_us = clock_boot_us() + MIN((uint64_t)wait_s, RETRY_MAX_S) * 1000000;
+	return true;
+}
+
+/* How long nothing needs to be done, in milliseconds; sends again what is due. */
+static int post_again(struct stream_state *st)
+{
+	uint64_t now = clock_boot_us(), until = st->post.again_us;
+
+	if (until > now)
+		return (int)((MIN(until - now, TICK_US) + 999) / 1000);
+	if (until)
+		(void)curl_multi_add_handle(st->multi, st->post.curl);
+	st->post.again_us = 0;
+	return TICK_US / 1000;
+}
+
 static int post_done(struct stream_state *st, CURLcode code)
 {
 	struct post *p = &st->post;
@@ -197,6 +229,8 @@ static int post_done(struct stream_state *st, CURLcode code)
 	int r = 0;
 
 	(void)curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (post_later(st, code, status))
+		return 0;
 	if (code != CURLE_OK || status != 200)
 		r = api_failed(code, status, (char *)p->answer.data, p->answer.len, &fail);
 	post_drop(st);
@@ -235,6 +269,7 @@ static int follow(struct stream_state *st)
 	while (!st->done && !st->over && st->stopped == 0) {
 		struct curl_waitfd waits[WAITS_MAX];
 		size_t n;
+		int wait_ms = post_again(st);
 
 		if (curl_multi_perform(multi, &running) != CURLM_OK)
 			return fail_set(st->fail, EIO, "exec", "the connection broke");
@@ -249,7 +284,7 @@ static int follow(struct stream_state *st)
 		for (size_t i = 0; i < n; i++)
 			waits[i] = (struct curl_waitfd){ .fd = st->events->fds[i],
 							 .events = CURL_WAIT_POLLIN };
-		if (curl_multi_poll(multi, waits, (unsigned)n, 1000, NULL) != CURLM_OK)
+		if (curl_multi_poll(multi, waits, (unsigned)n, wait_ms, NULL) != CURLM_OK)
 			return fail_set(st->fail, EIO, "exec", "the connection broke");
 		for (size_t i = 0; i < n && st->stopped == 0; i++)
 			if (waits[i].revents)

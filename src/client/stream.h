@@ -38,7 +38,8 @@ _must_check_ int stream_start(struct api *a, const struct api_sandbox *b, json_t
 
 /*
  * A call as api_rpc() that may take its time: the stream is followed meanwhile, but of fds only the first is listened to
- * until posted() was told. One at a time. Takes body.
+ * until posted() was told. One that the service refuses for coming too often is made again when it says so. One at a
+ * time. Takes body.
  */
 _must_check_ int stream_post(struct stream_events *events, struct api *a,
 			     const struct api_sandbox *b, const char *method, json_t *body);

@@ -18,7 +18,7 @@
 struct talk {
 	struct request *request; /* NULL for one that outlives its request */
 	struct op op;
-	uint64_t until_us;       /* when to stop waiting for an answer */
+	uint64_t until_us;       /* when to stop waiting for an answer; UINT64_MAX: never */
 	struct wire_frame frame; /* what came last */
 };
 
@@ -42,6 +42,9 @@ _must_check_ int talk_env(struct talk *t, const char *name, const char *value);
 _must_check_ int talk_recv(struct talk *t);
 /* However long sending took: the time for the answer begins now. */
 void talk_wait_anew(struct talk *t);
+/* From now on it may take as long as the client waits: what Connect-Timeout-Ms says, else for ever. */
+void talk_wait_with_client(struct talk *t);
+int talk_left_ms(const struct talk *t); /* of that time, as poll() wants it */
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
 _must_check_ int talk_recv_now(struct talk *t);

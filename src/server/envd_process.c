@@ -151,10 +151,8 @@ int envd_select(struct request *r, const json_t *message, uint32_t *ret_pid, str
 static int finish(struct talk *t, uint32_t pid, struct rpc_error *e)
 {
 	struct wire_failed failed;
-	int r;
+	int r = talk_await_done(t, &failed);
 
-	talk_wait_anew(t);
-	r = talk_await_done(t, &failed);
 	return r > 0 ? envd_process_failed(&failed, pid, e) : r;
 }
 
@@ -166,7 +164,10 @@ static int tell(struct request *r, const json_t *message, struct wire_tell *requ
 
 	if (n == 0)
 		n = talk_open(t, WIRE_TELL, request, sizeof(*request));
-	return n < 0 ? n : finish(t, request->pid, e);
+	if (n < 0)
+		return n;
+	talk_wait_anew(t);
+	return finish(t, request->pid, e);
 }
 
 static int call_signal(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
@@ -201,36 +202,49 @@ static int call_close_stdin(struct request *r, const json_t *message, json_t **r
 	return tell(r, message, &request, e);
 }
 
-/*
- * Input that a command does not read waits, as in a pipe, for as long as the client does: who is told that it was not
- * taken in time cannot know what became of it. As E2B has it, the wrong kind of input is another error than the wrong
- * kind of command.
- */
+/* As E2B has it, the wrong kind of input is another error than the wrong kind of command. */
 static int finish_input(struct talk *t, uint32_t pid, struct rpc_error *e)
 {
-	int r;
+	int r = finish(t, pid, e);
 
-	do
-		r = finish(t, pid, e);
-	while (r == -ETIMEDOUT && !request_header(t->request, "Connect-Timeout-Ms"));
 	if (r == -EREMOTEIO && e->code == RPC_UNKNOWN)
 		return rpc_fail(e, RPC_INTERNAL, "process with pid %u takes another kind of input",
 				pid);
 	return r;
 }
 
+/* As talk_send(); while there is no room it waits, but neither for a client that has gone nor past an answer. */
+static int send_when_room(struct talk *t, enum wire_type type, const void *data, size_t len)
+{
+	int r = talk_send(t, type, data, len);
+
+	if (r != -ETIMEDOUT)
+		return r;
+	r = stream_wait_both_ways(t->request, t->op.sock, talk_left_ms(t));
+	if (r <= 0)
+		return r < 0 ? r : -ETIMEDOUT;
+	r = talk_send(t, type, data, len);
+	/* Still no room: then the agent has answered already, which is for the reader to find out. */
+	return r == -ETIMEDOUT ? 0 : r;
+}
+
+/*
+ * Input that a command does not read waits, as in a pipe, for as long as the client does: who is told that it was not
+ * taken in time cannot know what became of it.
+ */
 static int send_input(struct talk *t, const unsigned char *data, size_t len)
 {
-	int r = 0;
+	int r = talk_no_wait(t);
 
+	talk_wait_with_client(t);
 	while (r == 0 && len > 0) {
 		size_t n = MIN(len, WIRE_DATA_MAX);
 
-		r = talk_send(t, WIRE_IN, data, n);
+		r = send_when_room(t, WIRE_IN, data, n);
 		data += n;
 		len -= n;
 	}
-	return r < 0 ? r : talk_send(t, WIRE_IN_END, NULL, 0);
+	return r < 0 ? r : send_when_room(t, WIRE_IN_END, NULL, 0);
 }
 
 static int call_send_input(struct request *r, const json_t *message, json_t **ret,

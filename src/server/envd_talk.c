@@ -31,6 +31,25 @@ void talk_wait_anew(struct talk *t)
 	t->until_us = clock_boot_us() + ms * 1000;
 }
 
+void talk_wait_with_client(struct talk *t)
+{
+	uint64_t ms;
+
+	if (rpc_timeout_parse(request_header(t->request, "Connect-Timeout-Ms"), &ms) < 0)
+		return; /* what makes no sense changes nothing */
+	t->until_us = ms ? clock_boot_us() + ms * 1000 : UINT64_MAX;
+}
+
+int talk_left_ms(const struct talk *t)
+{
+	uint64_t now = clock_boot_us();
+
+	if (t->until_us == UINT64_MAX)
+		return -1;
+	return t->until_us > now ? (int)MIN((t->until_us - now + 999) / 1000, (uint64_t)INT_MAX) :
+				   0;
+}
+
 void talk_free(struct talk *t)
 {
 	if (!t)
@@ -57,7 +76,8 @@ int talk_send(struct talk *t, enum wire_type type, const void *data, size_t len)
 	/* An agent that hung up may have said why before: that is for the reader to find out. */
 	if (r == -EPIPE)
 		return 0;
-	return r == -EAGAIN ? -ETIMEDOUT : r; /* AG-09: it did not read for ten seconds */
+	/* AG-09: it did not read for ten seconds, or, after talk_no_wait(), does not now. */
+	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
 int talk_text(struct talk *t, enum wire_type type, const char *text)
@@ -129,9 +149,7 @@ int talk_recv_now(struct talk *t)
 
 int talk_recv(struct talk *t)
 {
-	uint64_t now = clock_boot_us();
-	int left = t->until_us > now ? (int)((t->until_us - now + 999) / 1000) : 0;
-	int r = stream_wait(t->request, t->op.sock, left);
+	int r = stream_wait(t->request, t->op.sock, talk_left_ms(t));
 
 	if (r == 0)
 		return -ETIMEDOUT;

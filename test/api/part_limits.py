@@ -5,6 +5,7 @@ import contextlib
 import json
 import pathlib
 import re
+import subprocess
 
 import raw
 import service
@@ -76,6 +77,23 @@ def test_requests(_):
         assert late and replies[0].status == 200, [reply.status for reply in replies]
         assert re.fullmatch(r"[1-9]\d*", late[0].headers.get("retry-after", "")), late[0]
         assert other.ask("GET", "/v2/sandboxes").status == 200
+
+
+def test_exec_input(_):
+    """glovebox exec -i: input that comes too often is sent again later, and so is its end"""
+    with small(limits_requests_per_second=1) as (running, client):
+        box = client.create()
+        with subprocess.Popen([service.GLOVEBOX, "exec", "-i", box.id, "--", "sh", "-c", "echo ready; cat"],
+                              env=service.CLEAN | {"E2B_API_URL": running.url, "E2B_API_KEY": running.key},
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as session:
+            try:
+                assert session.stdout.readline() == b"ready\n"
+                while client.ask("GET", "/v2/sandboxes").status != 429:
+                    pass
+                out, err = session.communicate(b"all of it", timeout=60)
+            finally:
+                session.kill()
+        assert (session.returncode, out, err) == (0, b"all of it", b""), (session.returncode, out, err)
 
 
 def test_creates(_):

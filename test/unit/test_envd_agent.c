@@ -31,7 +31,9 @@ static struct {
 	size_t len;
 	bool client_gone;
 	void (*answers)(void); /* what the agent says as soon as it is asked */
-	unsigned late;         /* the agent is done when it is waited for so often; 0: never */
+	bool reads_late; /* the agent reads nothing until it is waited for, and is done with the end of input */
+	size_t input;  /* what it read of that */
+	int waited_ms; /* for how long it would have been waited for, the last time */
 } world;
 
 static struct sandbox sandbox;
@@ -102,18 +104,44 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 	return 0;
 }
 
-/* Nobody else runs, so what is not there now does not come. */
-int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
+/* All that was sent to it so far. */
+static void read_input(void)
 {
-	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+	struct pollfd p = { .fd = world.agent, .events = POLLIN };
+	struct wire_frame frame;
+
+	while (poll(&p, 1, 0) > 0 && wire_recv(world.agent, &frame, WIRE_ON_TO_OP) > 0) {
+		if (frame.head.type == WIRE_IN)
+			world.input += wire_len(&frame);
+		else
+			assert_int_equal(wire_send(world.agent, WIRE_DONE, NULL, 0), 0);
+	}
+}
+
+/* Nobody else runs, so what is not there now does not come. */
+static int wait_for(int fd, short events, int other_fd, int timeout_ms)
+{
+	struct pollfd p[] = { { .fd = fd, .events = events },
 			      { .fd = other_fd, .events = POLLIN } };
 
-	(void)r;
 	if (world.client_gone)
 		return -ECONNRESET;
-	if (world.late && --world.late == 0)
-		assert_int_equal(wire_send(world.agent, WIRE_DONE, NULL, 0), 0);
-	return poll(p, ARRAY_SIZE(p), MIN(timeout_ms, 50)) > 0 ? 1 : 0;
+	world.waited_ms = timeout_ms;
+	if (world.reads_late)
+		read_input();
+	return poll(p, ARRAY_SIZE(p), timeout_ms < 0 ? 50 : MIN(timeout_ms, 50)) > 0 ? 1 : 0;
+}
+
+int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
+{
+	(void)r;
+	return wait_for(fd, POLLIN, other_fd, timeout_ms);
+}
+
+int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
+{
+	(void)r;
+	return wait_for(fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
 }
 
 int stream_wait(struct request *r, int fd, int timeout_ms)
@@ -123,12 +151,15 @@ int stream_wait(struct request *r, int fd, int timeout_ms)
 
 int op_open(struct sandbox *b, enum wire_type type, const void *data, size_t len, struct op *ret)
 {
+	const struct timeval patience = { .tv_usec = 50000 };
 	int pair[2];
 
 	(void)type;
 	(void)data;
 	(void)len;
 	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)),
+			 0);
 	*ret = (struct op){ .sock = pair[0], .theirs = -EBADF, .sandbox = b };
 	fd_close(world.agent);
 	world.agent = pair[1];
@@ -491,13 +522,71 @@ static void test_timed_out(void **state)
 /* A command that does not read keeps its input waiting for as long as the client waits, and says. */
 static void test_input_waits(void **state)
 {
-	world.late = 4;
+	static const struct {
+		const char *header;
+		int least_ms, most_ms;
+	} cases[] = {
+		{ NULL, -1, -1 },
+		{ "0", -1, -1 },
+		{ "600000", 300000, 600000 },
+		{ "9999999999", INT_MAX, INT_MAX }, /* as long as can be waited at once */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		world.reads_late = true;
+		if (cases[i].header)
+			header("Connect-Timeout-Ms", cases[i].header);
+		call_unary(envd_process_send_input, INPUT, NULL);
+		assert_int_equal(world.status, 200);
+		assert_true(world.waited_ms >= cases[i].least_ms);
+		assert_true(world.waited_ms <= cases[i].most_ms);
+		teardown(state);
+		setup(state);
+	}
+	header("Connect-Timeout-Ms", "20");
 	call_unary(envd_process_send_input, INPUT, NULL);
+	assert_int_equal(world.status, 504);
+}
+
+#define LARGE_INPUT 600000 /* bytes: many frames, more than a socket holds */
+
+static void send_large_input(void (*answers)(void))
+{
+	static const char begin[] = "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"",
+			  end[] = "\"}}";
+	const size_t len = LARGE_INPUT / 3 * 4; /* in base64 */
+	static char message[sizeof(begin) + LARGE_INPUT / 3 * 4 + sizeof(end)];
+	char *data = message + sizeof(begin) - 1;
+
+	memcpy(message, begin, sizeof(begin) - 1);
+	memset(data, 'A', len);
+	memcpy(data + len, end, sizeof(end));
+	call_unary(envd_process_send_input, message, answers);
+}
+
+static void say_no_input(void)
+{
+	const struct wire_failed failed = { .step = WIRE_STEP_PROCESS, .err = EPIPE };
+
+	say(WIRE_FAILED, &failed, sizeof(failed));
+}
+
+/* The same for more than fits into the socket; who has answered before he took it all is heard. */
+static void test_large_input_waits(void **state)
+{
+	world.reads_late = true;
+	send_large_input(NULL);
 	assert_int_equal(world.status, 200);
+	assert_int_equal(world.input, LARGE_INPUT);
+	teardown(state);
+	setup(state);
+	send_large_input(say_no_input);
+	assert_int_equal(world.status, 500);
+	assert_non_null(strstr(world.text, "has no open input"));
 	teardown(state);
 	setup(state);
 	header("Connect-Timeout-Ms", "20");
-	call_unary(envd_process_send_input, INPUT, NULL);
+	send_large_input(NULL);
 	assert_int_equal(world.status, 504);
 }
 
@@ -883,6 +972,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_such_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stat_nonsense, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_input_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_input_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_watch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_watch_broken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_download, setup, teardown),
