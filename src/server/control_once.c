@@ -82,6 +82,8 @@ static bool forget_oldest(struct holder *h)
 {
 	struct once **oldest = NULL;
 
+	if (!h)
+		return false;
 	for (struct once **p = &h->first; *p; p = &(*p)->next)
 		if ((*p)->reply)
 			oldest = p;

@@ -217,14 +217,14 @@ static void test_parse_many(void **state)
 		text[n++] = '0';
 		text[n++] = ',';
 	}
-	memcpy(text + n, "0]", 2);
+	memcpy(text + n, "0]", sizeof("0]"));
 	assert_int_equal(parse(text, n + 2), 0);
-	memcpy(text + n, "0,0]", 4);
+	memcpy(text + n, "0,0]", sizeof("0,0]"));
 	assert_int_equal(parse(text, n + 4), -EINVAL);
 	n = 1;
 	for (int i = 0; i < CHECK_VALUES_MAX; i++, n += 3)
-		memcpy(text + n, "{},", 3);
-	memcpy(text + n - 1, "]", 1);
+		memcpy(text + n, "{},", sizeof("{},"));
+	text[n - 1] = ']';
 	assert_int_equal(parse(text, n), -EINVAL);
 }
 
