@@ -359,7 +359,7 @@ static void test_header_values(void **state)
 	assert_ptr_equal(box.headers[1].value, box.headers[199].value);
 	assert_string_equal(box.headers[0].value, "y");
 	assert_string_equal(box.headers[199].value, value);
-	assert_in_range(box.headers[1].value - box.headers[0].value, 1, HEADER_VALUES_MAX);
+	assert_in_range(box.headers[1].value - box.headers[0].value, 1, EGRESS_HEADER_VALUES_MAX);
 	begin(false);
 	for (size_t i = 0; i < 9; i++) { /* different ones */
 		value[0] = (char)('a' + i);
