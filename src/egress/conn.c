@@ -286,7 +286,7 @@ enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net
 	if (!policy_reason_allows(reason))
 		return reason;
 	if (c->only_by_proxy)
-		return by_name ? reason : POLICY_RESOLVE;
+		return by_name || reason == POLICY_LEARNING ? reason : POLICY_RESOLVE;
 	/* What was let out for its address was never asked for its name: a rule about names does not help it now. */
 	return net_check_address(g, c->net, a, c->target.port, by_name && c->by_name);
 }

@@ -78,9 +78,9 @@ struct conn {
 	bool is_told_address; /* our DNS gave the box this address for the name: it is dialed as it is */
 	bool by_name;         /* a rule names it: what it says must name the same */
 	bool is_proved;       /* it does */
-	bool is_answered; /* the client of a tunnel was told that it is open */
-	bool is_told;     /* the log has it as let out, under this number: */
-	uint64_t number;
+	bool is_answered;          /* the client of a tunnel was told that it is open */
+	bool is_told;              /* the log has it as let out, under this number: */
+	uint64_t number;           /* 0: nobody could be told: its end gets one of its own */
 	enum first saw;            /* what it spoke in the tunnel: how to tell it something */
 	enum policy_reason reason; /* why it is let out */
 	enum socks_code

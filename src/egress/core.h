@@ -70,9 +70,6 @@ const struct ruleset *ruleset_get(const struct rule *rules, size_t n);
 /* One less; NULL is nobody. Returns NULL. */
 const struct ruleset *ruleset_put(const struct ruleset *s);
 
-#define HEADER_VALUES_MAX                                                                          \
-	((size_t)65536) /* bytes of all different values of one box, with their NULs */
-
 /* spec.c: what a server asks for. */
 struct spec {
 	int err; /* errno value: it cannot be used */

@@ -130,7 +130,6 @@ static void upstream_begin(struct egress *g, struct conn *c)
 		       g->proxy_authorization, g->proxy_authorization[0] ? "\r\n" : "");
 	c->step = STEP_UPSTREAM;
 	c->is_tunneled = true;
-	timer_set(g, &c->timer, c->dial_until_us);
 	if (send(c->host_fd, text, (size_t)len, MSG_NOSIGNAL) != len)
 		upstream_failed(g, c);
 	else
@@ -220,7 +219,7 @@ void dial_ready(struct egress *g, struct conn *c)
 
 void dial_due(struct egress *g, struct conn *c)
 {
-	if (c->step == STEP_DIAL && c->next_address < n_tries(g, c))
+	if (c->step != STEP_TLS && c->next_address < n_tries(g, c))
 		dial_next(g, c);
 	else
 		conn_refuse(g, c, c->step == STEP_UPSTREAM ? POLICY_UPSTREAM : POLICY_TIMEOUT);

@@ -184,7 +184,7 @@ bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, 
 /* --- report.c (D) ---------------------------------------------------------------------------------- */
 
 /* Fills in id and time and tells the server; if it does not listen, counts it as missed. Never waits. number 0: a new one
- * is given. Returns the number. */
+ * is given. Returns the number under which it was told; 0: it was not. */
 uint64_t report(struct egress *g, struct net *n, struct egress_event *e);
 /* Takes one of a share, if there is one left. */
 bool share_take(struct share *s, uint64_t per_second, uint64_t burst);

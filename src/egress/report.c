@@ -45,9 +45,11 @@ uint64_t report(struct egress *g, struct net *n, struct egress_event *e)
 	e->missed = n->missed;
 	e->used_up = n->bytes_up;
 	e->used_down = n->bytes_down;
-	if (share_take(&n->events, EVENTS_PER_SECOND, EVENTS_BURST) && talk_event(g, e) == 0)
+	if (share_take(&n->events, EVENTS_PER_SECOND, EVENTS_BURST) && talk_event(g, e) == 0) {
 		n->missed = 0;
-	else if (n->missed < UINT32_MAX)
+		return e->number;
+	}
+	if (n->missed < UINT32_MAX)
 		n->missed++;
-	return e->number;
+	return 0;
 }

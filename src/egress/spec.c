@@ -13,12 +13,12 @@
  */
 static int open_secrets(struct spec *s)
 {
-	char *p = mmap(NULL, HEADER_VALUES_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	char *p = mmap(NULL, EGRESS_HEADER_VALUES_MAX, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return -ENOMEM;
-	(void)madvise(p, HEADER_VALUES_MAX, MADV_DONTDUMP);
+	(void)madvise(p, EGRESS_HEADER_VALUES_MAX, MADV_DONTDUMP);
 	s->secrets = p;
 	return 0;
 }
@@ -28,7 +28,7 @@ static void close_secrets(struct spec *s)
 	if (!s->secrets)
 		return;
 	explicit_bzero(s->secrets, s->n_secret_bytes);
-	(void)munmap(s->secrets, HEADER_VALUES_MAX);
+	(void)munmap(s->secrets, EGRESS_HEADER_VALUES_MAX);
 	s->secrets = NULL;
 }
 
@@ -53,7 +53,7 @@ static const char *add_secret(struct spec *s, const char *value)
 		return known;
 	if (!s->secrets && open_secrets(s) < 0)
 		s->err = ENOMEM;
-	else if (size > HEADER_VALUES_MAX - s->n_secret_bytes)
+	else if (size > EGRESS_HEADER_VALUES_MAX - s->n_secret_bytes)
 		s->err = E2BIG;
 	if (s->err)
 		return NULL;

@@ -264,10 +264,10 @@ void step_more(struct egress *g, struct conn *c)
 /* --- where to --------------------------------------------------------------------------------- */
 
 /* The proxy of this machine's network may know names that we do not. No address can be checked then, so the operator must have
- * said that it resolves names, and a rule must name this one. */
+ * said that it resolves names, and a rule must name this one, unless it is to be learned which rules are needed. */
 static bool proxy_may_know(const struct egress *g, const struct resolve *q)
 {
-	return g->proxy.ss_family != AF_UNSPEC && g->proxy_resolves && q->by_name &&
+	return g->proxy.ss_family != AF_UNSPEC && g->proxy_resolves && (q->by_name || g->learn) &&
 	       (q->reason == POLICY_RESOLVE || q->reason == POLICY_NO_ADDRESS);
 }
 

@@ -89,9 +89,15 @@ static struct net_connection *push(struct net_log *l)
 
 /* --- events ------------------------------------------------------------------------------------------------ */
 
+/* What has an end was let out, whatever ended it. */
+static enum net_verdict first_verdict(const struct egress_event *e)
+{
+	return e->flags & EGRESS_EVENT_END ? NET_ALLOWED : net_verdict(e->reason);
+}
+
 static void count(struct net_totals *t, const struct egress_event *e)
 {
-	enum net_verdict v = net_verdict(e->reason);
+	enum net_verdict v = first_verdict(e);
 
 	if (e->how == EGRESS_HOW_DNS) {
 		t->lookups++;
@@ -110,10 +116,27 @@ static bool is_known(const struct net_address *a)
 	return memcmp(a, &none, sizeof(none)) != 0;
 }
 
+/*
+ * Egress counts upwards: whatever ends and has a number between the first and the newest was told when it began. Lower ones
+ * were open when this log began; higher ones are those that egress can only tell the end of, with a new number.
+ */
+static bool was_begun(const struct net_log *l, uint64_t number)
+{
+	return l->begun_first && number >= l->begun_first && number <= l->begun_last;
+}
+
+static void note_begun(struct net_log *l, const struct egress_event *e)
+{
+	if (!l->begun_first && !(e->flags & EGRESS_EVENT_END))
+		l->begun_first = e->number;
+	l->begun_last = MAX(l->begun_last, e->number);
+}
+
 static struct net_connection *begin(struct net_log *l, const struct egress_event *e)
 {
 	struct net_connection *c;
 
+	note_begun(l, e);
 	count(&l->totals, e);
 	c = push(l);
 	if (!c)
@@ -123,7 +146,7 @@ static struct net_connection *begin(struct net_log *l, const struct egress_event
 	c->at_ms = e->at_ms;
 	c->how = e->how;
 	c->port = e->port;
-	c->verdict = (uint8_t)net_verdict(e->reason);
+	c->verdict = (uint8_t)first_verdict(e);
 	if (e->name[0])
 		c->name = strndup(e->name, sizeof(e->name));
 	return c;
@@ -140,7 +163,7 @@ const struct net_connection *net_log_add(struct net_log *l, const struct egress_
 	}
 	if (c)
 		c->is_new = false;
-	else if (!(e->flags & EGRESS_EVENT_END)) /* whose beginning is gone was counted then */
+	else if (!(e->flags & EGRESS_EVENT_END) || !was_begun(l, e->number))
 		c = begin(l, e);
 	if (!c)
 		return NULL;

@@ -41,6 +41,7 @@ struct net_totals {
 struct net_log {
 	struct net_connection *ring; /* as large as it had to be, at most max */
 	size_t n, room, first, max;
+	uint64_t begun_first, begun_last; /* numbers: beginnings were told from here to there */
 	struct net_totals totals;
 };
 
@@ -50,7 +51,8 @@ struct net_log {
 	}
 
 /* Takes an event into the log. The connection it is about, as it is now known: good until the next call; NULL: only the
- * sums know of it, because there is no memory, or it is the end of one that is not remembered any more. */
+ * sums know of it, because there is no memory, or it is the end of one that is not remembered any more. An end whose
+ * beginning was never told here is a connection like others: it was counted nowhere yet. */
 const struct net_connection *net_log_add(struct net_log *l, const struct egress_event *e);
 /* Egress is gone, and connections with it; one that is told of all the same is taken up again. */
 void net_log_cut(struct net_log *l);

@@ -55,20 +55,30 @@ static int compile(struct server *s, const json_t *settings, struct network *ret
 	return 0;
 }
 
-/* What a placeholder stands for must be there now; that it goes away later is not an error. */
-static int check_secrets(struct server *s, const char *key_id, const struct network *n,
-			 struct problem *p)
+/* What placeholders stand for must be there now, and all values must have room; that one goes away or grows later is
+ * not an error. */
+static int check_values(struct server *s, const char *key_id, const struct network *n,
+			struct problem *p)
 {
+	size_t total = 1; /* the empty one, which stands for those that are missing */
 	char value[EGRESS_HEADER_VALUE_SIZE];
 	struct fail fail = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n->n_headers; i++)
-		if (network_has_placeholder(n->headers[i].value))
-			r = secret_expand(s, key_id, n->headers[i].value, value, sizeof(value),
-					  &fail);
+	for (size_t i = 0; r == 0 && i < n->n_headers; i++) {
+		r = secret_expand(s, key_id, n->headers[i].value, value, sizeof(value), &fail);
+		if (r == 0 && network_first_equal(n, i) == i)
+			total += strlen(value) + 1;
+	}
 	explicit_bzero(value, sizeof(value));
-	return r < 0 ? problem_set(p, 400, NULL, "network.rules: %s", fail.msg) : 0;
+	if (r < 0)
+		return problem_set(p, 400, NULL, "network.rules: %s", fail.msg);
+	if (total > EGRESS_HEADER_VALUES_MAX)
+		return problem_set(
+			p, 400, NULL,
+			"network.rules: the values of all headers may have %zu bytes together",
+			EGRESS_HEADER_VALUES_MAX);
+	return 0;
 }
 
 int network_compile(struct server *s, const char *key_id, const json_t *settings,
@@ -77,7 +87,7 @@ int network_compile(struct server *s, const char *key_id, const json_t *settings
 	int r = compile(s, settings, ret, p);
 
 	if (r == 0) {
-		r = check_secrets(s, key_id, ret, p);
+		r = check_values(s, key_id, ret, p);
 		if (r < 0)
 			network_done(ret);
 	}

@@ -68,10 +68,13 @@ bool network_uses_secret(const struct network *n, const char *name);
 /* Puts secrets into a header's value. Negative: one of them is not there. */
 typedef int network_expand(void *arg, const char *value, char ret[static EGRESS_HEADER_VALUE_SIZE]);
 
+/* The first header that says the same, perhaps this one itself: equal values are kept only once. */
+size_t network_first_equal(const struct network *n, size_t i);
+
 /*
  * All of it as messages to egress, which answers with one APPLIED. Negative: egress does not listen. A header whose
- * secret is not there is sent without a value, so that the host stays one that is spoken to with TLS;
- * *ret_missing says how many.
+ * secret is not there, or too long beside the others, is sent without a value, so that the host stays one that is
+ * spoken to with TLS; *ret_missing says how many.
  */
 _must_check_ int network_send(int sock, const char id[static WARDEN_ID_SIZE],
 			      const struct network *n, const struct egress_limits *limits,

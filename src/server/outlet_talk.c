@@ -48,9 +48,23 @@ static void tell_missing(struct outlets *all, const char *id, size_t n)
 	if (b)
 		sandbox_log(
 			b, "warn",
-			"network: %zu header(s) are sent empty: their secret is gone, or cannot "
-			"be read",
-			n);
+			"network: %zu header(s) are sent empty: their secret is gone, cannot be "
+			"read, or is too long beside the values of the others (%zu bytes together)",
+			n, EGRESS_HEADER_VALUES_MAX);
+	sandbox_put(b);
+}
+
+/* Nobody may be waiting who would be told: a changed secret and a new egress are not the box's own wish. */
+static void tell_refused(struct outlets *all, const struct egress_applied *a)
+{
+	struct sandbox *b = sandbox_get(all->server, a->id);
+
+	if (b)
+		sandbox_log(b, "error",
+			    "network: its rules were told to egress and do not hold: %s",
+			    a->err == ESRCH ? "a rule set that they use is not there" :
+			    a->err == E2BIG ? "they are more than there may be" :
+					      strerror(a->err));
 	sandbox_put(b);
 }
 
@@ -135,6 +149,7 @@ static int send_one(struct outlets *all)
 
 static void applied(struct outlets *all, const struct egress_applied *a)
 {
+	bool is_refused = false;
 	struct outlet *o;
 
 	all->awaits_answer = false;
@@ -145,9 +160,13 @@ static void applied(struct outlets *all, const struct egress_applied *a)
 		o->settled = !o->stale;
 		o->urgent = o->urgent && !o->settled;
 		o->err = a->err;
+		is_refused = a->err &&
+			     a->err != ENOENT; /* a box without doors reaches nothing anyway */
 		pthread_cond_broadcast(&o->changed);
 	}
 	pthread_mutex_unlock(&all->lock);
+	if (is_refused)
+		tell_refused(all, a);
 }
 
 /* 0, or negative when there is nobody any more. */

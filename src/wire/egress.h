@@ -76,6 +76,8 @@ struct egress_rule {
 #define EGRESS_HEADERS_MAX 200 /* 10 hosts with 20 headers each, as E2B has it */
 #define EGRESS_HEADER_NAME_SIZE 128
 #define EGRESS_HEADER_VALUE_SIZE 8192
+#define EGRESS_HEADER_VALUES_MAX                                                                   \
+	((size_t)65536) /* bytes of all different values of one box, with their NULs */
 
 /* Put into HTTP requests that the box makes to this host in the clear; a header of that name which the box sent itself is replaced.
  * The value may be secret: it is told to nobody, in no message, no log and no error page. */

@@ -110,6 +110,24 @@ def test_changed_secret(world):
         lambda: box.one(**get("api.example", "/hello")) and VALUE not in json.dumps(world.net.requests()[-1]["headers"]))
 
 
+def test_too_long_together(world):
+    """a value that has no room any more is gone, the old one too, and the log says so; a box cannot begin like that"""
+    secret(world)
+    rules = {"web.example": [{"transform": {"headers": {f"X-{n}": f"{n} ${{secrets.LAB_TOKEN}}" for n in range(9)}}}],
+             "api.example": [{"transform": {"headers": {"X-Last": "last ${secrets.LAB_TOKEN}"}}}]}
+    box = world.box("api.example", rules=rules)
+    assert box.one(**get("api.example", "/hello"))["status"] == 200
+    assert headers_of(world.net.requests(host="api.example")[-1])["x-last"] == f"last {VALUE}"
+    status, value, _ = world.running.ask("POST", "/secrets/LAB_TOKEN", {"value": "long" * 1900})
+    assert status in (200, 201), (status, value)
+    assert world.net.wait_for(lambda: box.one(**get("api.example", "/hello")) and
+                              not headers_of(world.net.requests(host="api.example")[-1]).get("x-last")), "the old value is still sent"
+    assert "sent empty" in box.client.ask("GET", f"/sandboxes/{box.id}/logs").body.decode()
+    reply = box.client.ask("POST", "/sandboxes", {"templateID": "base", "network": {"allowOut": ["api.example"], "denyOut": ["0.0.0.0/0"], "rules": rules}})
+    assert reply.status == 400 and b"65536" in reply.body, reply
+    assert world.running.ask("DELETE", "/secrets/LAB_TOKEN")[0] == 204
+
+
 def test_at_rest(world):
     """the value is nowhere in the service's files, and no answer has it"""
     secret(world)

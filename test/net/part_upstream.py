@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine whose only way out is a proxy (egress.proxy)."""
+import json
+import os
+
 import places
+import service
 
 
 def settings():
@@ -82,6 +86,18 @@ def test_proxy_resolves(world):
     found, seen = names_unknown(world, egress__proxy_resolves="true")
     assert found == [[200, 200], [502, 502]], found
     assert seen == ["GET http://intranet.lan/hello HTTP/1.1", "CONNECT intranet.lan:443 HTTP/1.1"], seen
+
+
+def test_learning(world):
+    """while rules are learned it is asked for names that no rule names yet"""
+    settings_here = world.net.settings(**settings(), egress__proxy_resolves="true")
+    environment = {f"GLOVEBOX_{name.replace('.', '_').upper()}": value for name, value in settings_here.items()}
+    world.net.forget()
+    status, out, err = world.net.run([service.GLOVEBOX, "run", "--local", "--json", "--net", "learn", "--",
+                                      "curl", "-sSf", "-m", "10", "http://intranet.lan/hello", "https://intranet.lan/"], env=os.environ | environment)
+    assert "hello from intranet.lan" in json.loads(out)["stdout"], (status, out, err)
+    assert json.loads(out)["learned"]["rules"] == ["intranet.lan"], out
+    assert asked(world) == ["GET http://intranet.lan/hello HTTP/1.1", "CONNECT intranet.lan:443 HTTP/1.1"], asked(world)
 
 
 def test_secret_of_the_proxy(world):

@@ -359,7 +359,7 @@ static void test_header_values(void **state)
 	assert_ptr_equal(box.headers[1].value, box.headers[199].value);
 	assert_string_equal(box.headers[0].value, "y");
 	assert_string_equal(box.headers[199].value, value);
-	assert_in_range(box.headers[1].value - box.headers[0].value, 1, HEADER_VALUES_MAX);
+	assert_in_range(box.headers[1].value - box.headers[0].value, 1, EGRESS_HEADER_VALUES_MAX);
 	begin(false);
 	for (size_t i = 0; i < 9; i++) { /* different ones */
 		value[0] = (char)('a' + i);
@@ -700,7 +700,7 @@ static void test_report(void **state)
 	assert_int_equal(report(&g, &box, &e), 1); /* has its number already */
 	e.number = 0;
 	event_result = -EAGAIN;
-	assert_int_equal(report(&g, &box, &e), 2);
+	assert_int_equal(report(&g, &box, &e), 0); /* nobody knows of number 2 */
 	e.number = 0;
 	event_result = 0;
 	assert_int_equal(report(&g, &box, &e), 3);

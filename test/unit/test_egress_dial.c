@@ -129,15 +129,20 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void dial(void)
+static void go_on(void)
 {
-	dial_begin(&g, &conn);
 	while (conn.step == STEP_DIAL && !refused && !is_connected) {
 		struct pollfd p = { .fd = conn.host_fd, .events = POLLOUT };
 
 		assert_int_equal(poll(&p, 1, WAIT_MS), 1);
 		dial_ready(&g, &conn);
 	}
+}
+
+static void dial(void)
+{
+	dial_begin(&g, &conn);
+	go_on();
 }
 
 /* What comes from the proxy's client, up to an empty line. */
@@ -227,6 +232,30 @@ static void test_proxy_resolves(void **state)
 			    "CONNECT web.example:443 HTTP/1.1\r\nHost: web.example:443\r\n\r\n");
 }
 
+/* The proxy says nothing about the first address: it is asked for the next one, while there is time. */
+static void test_proxy_hangs(void **state)
+{
+	char request[512];
+
+	(void)state;
+	use_proxy(false);
+	conn.resolve.addresses[1] = address("45.67.90.11");
+	conn.resolve.n_addresses = 2;
+	dial();
+	read_request(request, sizeof(request));
+	assert_memory_equal(request, "CONNECT 45.67.90.10:443 ", 24);
+	assert_int_equal(conn.step, STEP_UPSTREAM);
+	assert_true(conn.timer.at_us < conn.dial_until_us);
+	dial_due(&g, &conn);
+	assert_int_equal(refused, 0);
+	go_on();
+	read_request(request, sizeof(request));
+	assert_memory_equal(request, "CONNECT 45.67.90.11:443 ", 24);
+	assert_int_equal(conn.timer.at_us, conn.dial_until_us); /* it gets the rest */
+	dial_due(&g, &conn);
+	assert_int_equal(refused, POLICY_UPSTREAM);
+}
+
 /* A request in the clear. */
 static void test_proxy_in_clear(void **state)
 {
@@ -253,9 +282,8 @@ static void test_proxy_in_clear(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_denied_meanwhile),   TEST(test_next_address),
-		TEST(test_proxy_gets_address), TEST(test_proxy_resolves),
-		TEST(test_proxy_in_clear),
+		TEST(test_denied_meanwhile), TEST(test_next_address), TEST(test_proxy_gets_address),
+		TEST(test_proxy_resolves),   TEST(test_proxy_hangs),  TEST(test_proxy_in_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

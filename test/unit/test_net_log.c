@@ -64,6 +64,38 @@ static void test_end_of_a_forgotten_one(void **state)
 	net_log_done(&l);
 }
 
+/* Its beginning could not be told, or was told to a server before: its end is all that is known, and is kept, whatever
+ * came and went in between. */
+static void test_end_without_beginning(void **state)
+{
+	enum { MAX_KEPT = 4, FLOOD = 10 };
+	struct net_log l = NET_LOG_INIT(MAX_KEPT);
+	struct egress_event before = event(3, EGRESS_HOW_CONNECT, POLICY_CUT, "before.test"),
+			    missed = event(100, EGRESS_HOW_SOCKS, POLICY_ALLOWED, "missed.test");
+	const struct net_connection *c;
+
+	(void)state;
+	before.flags = missed.flags = EGRESS_EVENT_END;
+	for (unsigned n = 10; n < 10 + FLOOD; n++) {
+		struct egress_event e = event(n, EGRESS_HOW_CONNECT, POLICY_NOT_ALLOWED, "b.test");
+
+		assert_non_null(net_log_add(&l, &e));
+	}
+	c = net_log_add(&l, &before);
+	assert_non_null(c);
+	assert_true(c->is_new && c->is_over);
+	assert_string_equal(c->name, "before.test");
+	assert_int_equal(c->verdict, NET_ALLOWED);
+	assert_int_equal(c->reason, POLICY_CUT);
+	c = net_log_add(&l, &missed);
+	assert_non_null(c);
+	assert_true(c->is_new && c->is_over);
+	assert_string_equal(c->name, "missed.test");
+	assert_int_equal(l.totals.allowed, 2);
+	assert_int_equal(l.totals.refused, FLOOD);
+	net_log_done(&l);
+}
+
 static void test_verdicts(void **state)
 {
 	struct net_log l = NET_LOG_INIT(10);
@@ -171,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_events_are_one_connection),
 		cmocka_unit_test(test_end_of_a_forgotten_one),
+		cmocka_unit_test(test_end_without_beginning),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_targets),

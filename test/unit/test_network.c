@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -415,6 +416,57 @@ static void test_messages(void **state)
 	free(f);
 }
 
+/* Each letter's own, as long as a value may be. */
+static int put_in_long(void *arg, const char *value, char ret[static EGRESS_HEADER_VALUE_SIZE])
+{
+	(void)arg;
+	memset(ret, value[0], EGRESS_HEADER_VALUE_SIZE - 1);
+	ret[EGRESS_HEADER_VALUE_SIZE - 1] = '\0';
+	return 0;
+}
+
+/* Secrets that were changed to longer ones than egress has room for: what is too much is empty, and nothing else. */
+static void test_too_long_together(void **state)
+{
+	static const char id[WARDEN_ID_SIZE] = "i1";
+	const struct config c = settings("listed", "", true);
+	const struct egress_limits limits = { .connections = 7 };
+	const int room = 200000;
+	struct egress_frame *f = calloc(16, sizeof(*f));
+	struct network n;
+	struct fail fail;
+	size_t missing, first = 0, got;
+	int pair[2];
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(sock_pair(pair), 0);
+	assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+	assert_int_equal(
+		read_text(
+			"{\"rules\": {\"a.com\": [{\"transform\": {\"headers\": {\"A\": \"a${secrets.k}\","
+			"\"B\": \"b${secrets.k}\", \"C\": \"c${secrets.k}\", \"D\": \"d${secrets.k}\","
+			"\"E\": \"e${secrets.k}\", \"F\": \"f${secrets.k}\", \"G\": \"g${secrets.k}\","
+			"\"H\": \"h${secrets.k}\", \"A2\": \"a${secrets.k}\", \"H2\": \"h${secrets.k}\"}}}]}}",
+			NETWORK_UNSAID, &c, &n, &fail),
+		0);
+	assert_int_equal(n.n_headers, 10);
+	assert_int_equal(network_send(pair[0], id, &n, &limits, put_in_long, NULL, &missing), 0);
+	assert_int_equal(missing, 2);
+	fd_close(pair[0]);
+	got = receive(pair[1], f, 16);
+	while (first < got && f[first].head.type != EGRESS_HEADER)
+		first++;
+	assert_int_equal(got - first, 11);
+	/* Seven and the empty one: eight would be all that there is. */
+	for (size_t i = 0; i < 10; i++)
+		assert_int_equal(f[first + i].as_HEADER.value[0], "abcdefg\0a\0"[i]);
+	assert_int_equal(f[first + 10].head.type, EGRESS_COMMIT);
+	fd_close(pair[1]);
+	network_done(&n);
+	free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_switched_off),
 		cmocka_unit_test(test_headers),
 		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_too_long_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

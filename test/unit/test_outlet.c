@@ -525,13 +525,26 @@ static void test_dies_in_between(void **state)
 	fd_close(next.sock);
 }
 
-static void expect_secret(struct egress_end *e, const char *value)
+static void expect_secret_with(struct egress_end *e, const char *value, int err)
 {
 	char rule[POLICY_NAME_SIZE] = "", got[EGRESS_HEADER_VALUE_SIZE] = "?";
 
 	hear_policy(e, rule, got);
 	assert_string_equal(got, value);
-	answer(e, 0);
+	answer(e, err);
+}
+
+static void expect_secret(struct egress_end *e, const char *value)
+{
+	expect_secret_with(e, value, 0);
+}
+
+/* Of the sandbox's log, beside those about connections. */
+static void expect_lines(int n)
+{
+	for (int i = 0; i < 3000 && __atomic_load_n(&more_lines, __ATOMIC_SEQ_CST) < n; i++)
+		(void)poll(NULL, 0, 20);
+	assert_int_equal(more_lines, n);
 }
 
 /* A changed secret is told to those who use it; one that is gone leaves an empty header and a line in the log. */
@@ -553,9 +566,23 @@ static void test_secret_changes(void **state)
 	__atomic_store_n(&secret, NULL, __ATOMIC_SEQ_CST);
 	outlets_secret_changed(server.outlets, "key1", "k");
 	expect_secret(&e, "");
-	for (int i = 0; i < 3000 && __atomic_load_n(&more_lines, __ATOMIC_SEQ_CST) == 0; i++)
-		(void)poll(NULL, 0, 20);
-	assert_int_equal(more_lines, 1);
+	expect_lines(1);
+	fd_close(e.sock);
+}
+
+/* Nobody waits for the answer about a changed secret: that egress does not take it is in the log. */
+static void test_secret_refused(void **state)
+{
+	struct egress_end e = connect_egress(server.outlets);
+	struct wish w;
+
+	begin(&w, *state, WITH_SECRET);
+	expect_secret(&e, "first");
+	assert_int_equal(end(&w), 0);
+	assert_int_equal(more_lines, 0);
+	outlets_secret_changed(server.outlets, "key1", "k");
+	expect_secret_with(&e, "first", E2BIG);
+	expect_lines(1);
 	fd_close(e.sock);
 }
 
@@ -685,6 +712,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_meets_again, start, stop),
 		cmocka_unit_test_setup_teardown(test_dies_in_between, start, stop),
 		cmocka_unit_test_setup_teardown(test_secret_changes, start, stop),
+		cmocka_unit_test_setup_teardown(test_secret_refused, start, stop),
 		cmocka_unit_test_setup_teardown(test_events, start, stop),
 		cmocka_unit_test_setup_teardown(test_used, start, stop),
 		cmocka_unit_test_setup_teardown(test_nothing_for_nobody, start, stop),
