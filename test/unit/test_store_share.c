@@ -164,6 +164,20 @@ static void test_events_fair(void **state)
 	assert_int_equal(count_events(s, NULL, &oldest), 0);
 }
 
+/* However many events are kept, finding out whether there are too many does not go through them. */
+static void test_events_counted(void **state)
+{
+	_cleanup_(store_closep) struct store *s = open_store(*state);
+	const int events = 1000;
+
+	for (int i = 0; i < events; i++)
+		add_event(s, i % 2 ? "key_a" : "key_b", i);
+	assert_int_equal(store_event_prune(s, 999), 0);
+	assert_non_null(s->queries[QUERY_EVENT_COUNT]);
+	assert_true(sqlite3_stmt_status(s->queries[QUERY_EVENT_COUNT], SQLITE_STMTSTATUS_VM_STEP,
+					0) < events);
+}
+
 static void test_sandboxes_fair(void **state)
 {
 	_cleanup_(store_closep) struct store *s = open_store(*state);
@@ -343,6 +357,8 @@ static void test_upgrade(void **state)
 	assert_true(users(s, "low") == 1 && users(s, "high") == 0);
 	assert_int_equal(store_sandbox_prune(s, 0), 0);
 	assert_int_equal(count_rows(s), 1);
+	assert_int_equal(store_event_prune(s, 0), 0);
+	assert_int_equal(count_events(s, "key_a", &oldest), 0);
 }
 
 /* `glovebox key` of this version brings the database to our form while the server of an earlier one still runs, which
@@ -372,10 +388,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORE_TEST(test_json_without_lock), STORE_TEST(test_known_key_without_lock),
-		STORE_TEST(test_events_fair),       STORE_TEST(test_sandboxes_fair),
-		STORE_TEST(test_snapshots_share),   STORE_TEST(test_layer_users),
-		STORE_TEST(test_no_scans),          STORE_TEST(test_upgrade),
-		STORE_TEST(test_old_server),
+		STORE_TEST(test_events_fair),       STORE_TEST(test_events_counted),
+		STORE_TEST(test_sandboxes_fair),    STORE_TEST(test_snapshots_share),
+		STORE_TEST(test_layer_users),       STORE_TEST(test_no_scans),
+		STORE_TEST(test_upgrade),           STORE_TEST(test_old_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
