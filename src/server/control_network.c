@@ -181,13 +181,14 @@ static int give_outlet(struct sandbox *b, bool catches, struct problem *p)
 
 /* Takes over the rules. A box that never was allowed anything costs nothing here. taking_up: it is not new, and these are on
  * record. The last server may have died between a change and its record, so egress is told of a box that has doors even
- * when it may reach nothing. */
+ * when it may reach nothing. The same for a change that comes before the box was taken up, or after that failed: egress
+ * has the last server's rules yet. */
 static int attach(struct sandbox *b, struct network *n, bool taking_up, struct problem *p)
 {
 	bool catches;
 	int r = 0;
 
-	if ((taking_up && b->had_doors) || network_allows(n)) {
+	if ((b->had_doors && (taking_up || !sandbox_outlet(b))) || network_allows(n)) {
 		r = network_open_doors(b->server, b->info.id, &catches, p);
 		if (r == 0)
 			r = give_outlet(b, catches, p);

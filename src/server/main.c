@@ -137,6 +137,19 @@ static int read_tls(const struct config *c, struct http_tls *ret, struct fail *f
 		       0;
 }
 
+static int open_store(struct server *s, struct fail *fail)
+{
+	int r = store_open(WARDEN_STATE_FD, &s->store, fail);
+
+	if (r < 0)
+		return r;
+	/* Layers that nobody stands on are dropped. */
+	r = store_layers_renew(s->store);
+	return r < 0 ? fail_set(fail, -r, "layers", "cannot find out which layers are in use: %s",
+				strerror(-r)) :
+		       0;
+}
+
 /* Everything that can be done without another thread. */
 static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 {
@@ -153,7 +166,7 @@ static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 		return fail_set(fail, EIO, "libraries", "cannot initialise the libraries");
 	r = routes_new(openapi, len, handlers, &s->routes, fail);
 	if (r == 0)
-		r = store_open(WARDEN_STATE_FD, &s->store, fail);
+		r = open_store(s, fail);
 	if (r == 0)
 		r = secret_key_open(WARDEN_STATE_FD, &s->secret_key, fail);
 	if (r == 0)

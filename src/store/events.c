@@ -116,7 +116,7 @@ int store_event_prune(struct store *s, size_t keep)
 	static const struct surplus events = {
 		QUERY_EVENT_COUNT,
 		QUERY_EVENT_PRUNE,
-		"SELECT key_id, count(*) FROM events GROUP BY key_id ORDER BY 2",
+		"SELECT key_id, n FROM event_counts ORDER BY n",
 		"DELETE FROM events WHERE seq IN"
 		" (SELECT seq FROM events WHERE key_id = ? ORDER BY seq LIMIT ?)",
 	};

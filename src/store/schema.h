@@ -134,4 +134,18 @@ static const char *const schema_versions[] = {
 	"CREATE TRIGGER sandbox_removed AFTER DELETE ON sandboxes WHEN OLD.state < 3 BEGIN"
 	" DELETE FROM layer_users WHERE user = OLD.id;"
 	" END;",
+
+	/* 5: how many events each key has is known, however many there are: it is asked every few seconds. */
+	"CREATE TABLE event_counts ("
+	" key_id TEXT PRIMARY KEY,"
+	" n INTEGER NOT NULL"
+	") STRICT, WITHOUT ROWID;"
+	"INSERT INTO event_counts SELECT key_id, count(*) FROM events GROUP BY key_id;"
+	"CREATE TRIGGER event_added AFTER INSERT ON events BEGIN"
+	" INSERT INTO event_counts VALUES (NEW.key_id, 1) ON CONFLICT (key_id) DO UPDATE SET n = n + 1;"
+	" END;"
+	"CREATE TRIGGER event_removed AFTER DELETE ON events BEGIN"
+	" UPDATE event_counts SET n = n - 1 WHERE key_id = OLD.key_id;"
+	" DELETE FROM event_counts WHERE key_id = OLD.key_id AND n = 0;"
+	" END;",
 };

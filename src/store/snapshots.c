@@ -190,3 +190,27 @@ int store_layer_users(struct store *s, const char *layer, size_t *ret_n)
 	*ret_n = n;
 	return 0;
 }
+
+/* Such a server sets config and not layers. The triggers of sandboxes do the rest; a snapshot never changes. Where
+ * all is well nothing is written. */
+int store_layers_renew(struct store *s)
+{
+	static const char sql[] =
+		"BEGIN IMMEDIATE;"
+		"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id"
+		" FROM snapshots s, json_each(s.config, '$.layers') l"
+		" WHERE s.layers IS NULL AND l.type = 'text';"
+		"UPDATE snapshots SET layers = json_extract(config, '$.layers') WHERE layers IS NULL"
+		" AND json_extract(config, '$.layers') IS NOT NULL;"
+		"UPDATE sandboxes SET layers = json_extract(config, '$.layers') WHERE state < 3"
+		" AND layers IS NOT json_extract(config, '$.layers');"
+		"COMMIT";
+	int r;
+
+	(void)pthread_mutex_lock(&s->lock);
+	r = store_errno(s->db, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
+	if (r < 0)
+		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	(void)pthread_mutex_unlock(&s->lock);
+	return r;
+}

@@ -130,6 +130,8 @@ _must_check_ int store_snapshot_remove(struct store *s, const char *key_id, cons
 /* How many sandboxes (not ended) and snapshots stand on this layer: it is in the array config.layers, or
  * the snapshot's id. */
 _must_check_ int store_layer_users(struct store *s, const char *layer, size_t *ret_n);
+/* For a server, before it asks that: an earlier one may have used the database when it had our form already. */
+_must_check_ int store_layers_renew(struct store *s);
 
 /* --- events and webhooks (events.c) ------------------------------------------------------------- */
 

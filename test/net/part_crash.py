@@ -117,6 +117,33 @@ def test_change_without_record(world):
     assert box.client.ask("GET", f"/sandboxes/{box.id}").json()["allowInternetAccess"] is False
 
 
+def test_denied_before_taken_up(world):
+    """the server killed, and egress silent: that all is denied from now on is said to nobody before egress knows it"""
+    boxes, said = [world.box("web.example") for _ in range(3)], []
+    assert all(works(box) for box in boxes)
+    egress, server = world.egress_pid(), world.running.server_pid()
+
+    def deny(box):
+        said.append(box.update(denyOut=["0.0.0.0/0"]).status)
+
+    os.kill(egress, signal.SIGSTOP)
+    try:
+        os.kill(server, signal.SIGKILL)
+        assert service.wait_for(lambda: world.running.server_pid() not in (None, server) and world.running.ready())
+        # One of them may be waiting for egress already; its turn comes before that of the others.
+        asking = [threading.Thread(target=deny, args=[box]) for box in boxes]
+        for each in asking:
+            each.start()
+        for each in asking:
+            each.join()
+    finally:
+        os.kill(egress, signal.SIGCONT)
+    assert len(said) == 3 and not {200, 204} & set(said), said
+    for box in boxes:
+        assert service.wait_for(lambda box=box: box.update(denyOut=["0.0.0.0/0"]).status in (200, 204))
+        assert hello(box)["status"] == 403
+
+
 def test_warden(world):
     """the warden killed: egress, server and boxes end with it"""
     running = world.service(server__domain="crash.example")

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import threading
 import urllib.parse
 
@@ -57,6 +58,32 @@ def test_unknown(_):
             assert client.create(templateID=name).run("cat file")[0] == b"kept\n"
         assert client.ask("POST", f"/v2/sandboxes/{paused.id}/connect", {}).status == 201
         assert paused.run("cat file")[0] == b"paused\n"
+
+
+def test_server_of_before(_):
+    """what a server of an earlier version paused and made, in a database that has our form already, keeps its layers"""
+    with running() as (each, client):
+        box = client.create()
+        box.run("echo below >file")
+        below = snapshot_of(client, box)
+        upper = client.create(templateID=below)
+        upper.run("echo above >other")
+        above = snapshot_of(client, upper)
+        assert client.ask("DELETE", f"/templates/{urllib.parse.quote(below, '')}").status == 204
+        box.run("echo paused >file")
+        assert client.ask("POST", f"/sandboxes/{box.id}/pause", {"memory": False}).status == 204
+        assert client.ask("DELETE", f"/sandboxes/{upper.id}").status == 204
+        known = names(each)
+        assert len(known) == 3, known
+        plant(each, above.partition(":")[0], "0first", "zlast")
+        with contextlib.closing(sqlite3.connect(f"{each.state}/db/glovebox.db", isolation_level=None)) as db:
+            db.executescript("BEGIN IMMEDIATE; UPDATE sandboxes SET layers = NULL; UPDATE snapshots SET layers = NULL;"
+                             "DELETE FROM layer_users WHERE layer <> user; COMMIT")
+        kill_server(each)
+        assert wait_for(lambda: names(each) == known), (names(each), known)
+        assert client.create(templateID=above).run("cat file other")[0] == b"below\nabove\n"
+        assert client.ask("POST", f"/v2/sandboxes/{box.id}/connect", {}).status == 201
+        assert box.run("cat file")[0] == b"paused\n"
 
 
 def asking(client, box):

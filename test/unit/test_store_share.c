@@ -164,6 +164,20 @@ static void test_events_fair(void **state)
 	assert_int_equal(count_events(s, NULL, &oldest), 0);
 }
 
+/* However many events are kept, finding out whether there are too many does not go through them. */
+static void test_events_counted(void **state)
+{
+	_cleanup_(store_closep) struct store *s = open_store(*state);
+	const int events = 1000;
+
+	for (int i = 0; i < events; i++)
+		add_event(s, i % 2 ? "key_a" : "key_b", i);
+	assert_int_equal(store_event_prune(s, 999), 0);
+	assert_non_null(s->queries[QUERY_EVENT_COUNT]);
+	assert_true(sqlite3_stmt_status(s->queries[QUERY_EVENT_COUNT], SQLITE_STMTSTATUS_VM_STEP,
+					0) < events);
+}
+
 static void test_sandboxes_fair(void **state)
 {
 	_cleanup_(store_closep) struct store *s = open_store(*state);
@@ -293,6 +307,11 @@ static void test_no_scans(void **state)
 	no_scan(s, QUERY_LAYER_USERS);
 }
 
+static void run_sql(sqlite3 *db, const char *sql)
+{
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
 /* A database as an earlier glovebox has left it. */
 static void make_old(const char *dir, int version)
 {
@@ -302,25 +321,20 @@ static void make_old(const char *dir, int version)
 	(void)snprintf(text, sizeof(text), "%s/" STORE_FILE, dir);
 	assert_int_equal(sqlite3_open(text, &db), SQLITE_OK);
 	for (int i = 0; i < version; i++)
-		assert_int_equal(sqlite3_exec(db, schema_versions[i], NULL, NULL, NULL), SQLITE_OK);
+		run_sql(db, schema_versions[i]);
 	(void)snprintf(text, sizeof(text), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		       SCHEMA_APPLICATION, version);
-	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(
-		sqlite3_exec(
-			db,
-			"INSERT INTO keys VALUES ('key_a', '', 1, x'00', 1, 1, 0, 0, 0);"
-			"INSERT INTO sandboxes VALUES ('i1', 'key_a', 'base', NULL, '{}', '{}',"
-			" '{\"layers\":[\"low\",\"high\"]}', NULL, NULL, 2, 1, 2, 0, NULL);"
-			"INSERT INTO sandboxes VALUES ('i2', 'key_a', 'base', NULL, '{}', '{}',"
-			" '{\"layers\":[\"low\"]}', NULL, NULL, 3, 1, 2, 0, NULL);"
-			"INSERT INTO sandboxes VALUES ('i3', 'key_a', 'base', NULL, '{}', '{}',"
-			" NULL, NULL, NULL, 1, 1, 2, 0, NULL);"
-			"INSERT INTO snapshots VALUES (1, 'l1', 'key_a', 'i1', 'name',"
-			" '{\"layers\":[\"low\",\"l1\"]}', 1);"
-			"INSERT INTO events VALUES (1, 'e1', 'key_a', 'i1', 'created', '{}', 1);",
-			NULL, NULL, NULL),
-		SQLITE_OK);
+	run_sql(db, text);
+	run_sql(db, "INSERT INTO keys VALUES ('key_a', '', 1, x'00', 1, 1, 0, 0, 0);"
+		    "INSERT INTO sandboxes VALUES ('i1', 'key_a', 'base', NULL, '{}', '{}',"
+		    " '{\"layers\":[\"low\",\"high\"]}', NULL, NULL, 2, 1, 2, 0, NULL);"
+		    "INSERT INTO sandboxes VALUES ('i2', 'key_a', 'base', NULL, '{}', '{}',"
+		    " '{\"layers\":[\"low\"]}', NULL, NULL, 3, 1, 2, 0, NULL);"
+		    "INSERT INTO sandboxes VALUES ('i3', 'key_a', 'base', NULL, '{}', '{}',"
+		    " NULL, NULL, NULL, 1, 1, 2, 0, NULL);"
+		    "INSERT INTO snapshots VALUES (1, 'l1', 'key_a', 'i1', 'name',"
+		    " '{\"layers\":[\"low\",\"l1\"]}', 1);"
+		    "INSERT INTO events VALUES (1, 'e1', 'key_a', 'i1', 'created', '{}', 1);");
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
@@ -343,15 +357,41 @@ static void test_upgrade(void **state)
 	assert_true(users(s, "low") == 1 && users(s, "high") == 0);
 	assert_int_equal(store_sandbox_prune(s, 0), 0);
 	assert_int_equal(count_rows(s), 1);
+	assert_int_equal(store_event_prune(s, 0), 0);
+	assert_int_equal(count_events(s, "key_a", &oldest), 0);
+}
+
+/* `glovebox key` of this version brings the database to our form while the server of an earlier one still runs, which
+ * knows nothing of the lists of layers. */
+static void test_old_server(void **state)
+{
+	_cleanup_(store_closep) struct store *s = NULL;
+
+	make_old(*state, 2);
+	s = open_store(*state);
+	run_sql(s->db, "UPDATE sandboxes SET config = '{\"layers\":[\"higher\"]}' WHERE id = 'i1';"
+		       "UPDATE sandboxes SET config = '{\"layers\":[\"ended\"]}' WHERE id = 'i2';"
+		       "UPDATE sandboxes SET state = 2, config = '{\"layers\":[\"paused\"]}'"
+		       " WHERE id = 'i3';"
+		       "INSERT INTO snapshots (id, key_id, sandbox_id, config, created_ms)"
+		       " VALUES ('l2', 'key_a', 'i1', '{\"layers\":[\"under\",\"l2\"]}', 1);");
+	store_closep(&s);
+	s = open_store(*state);
+	assert_int_equal(store_layers_renew(s), 0);
+	assert_true(users(s, "paused") == 1 && users(s, "higher") == 1);
+	assert_true(users(s, "under") == 1 && users(s, "l2") == 1);
+	assert_true(users(s, "low") == 1 && users(s, "l1") == 1);
+	assert_true(users(s, "high") == 0 && users(s, "ended") == 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORE_TEST(test_json_without_lock), STORE_TEST(test_known_key_without_lock),
-		STORE_TEST(test_events_fair),       STORE_TEST(test_sandboxes_fair),
-		STORE_TEST(test_snapshots_share),   STORE_TEST(test_layer_users),
-		STORE_TEST(test_no_scans),          STORE_TEST(test_upgrade),
+		STORE_TEST(test_events_fair),       STORE_TEST(test_events_counted),
+		STORE_TEST(test_sandboxes_fair),    STORE_TEST(test_snapshots_share),
+		STORE_TEST(test_layer_users),       STORE_TEST(test_no_scans),
+		STORE_TEST(test_upgrade),           STORE_TEST(test_old_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
