@@ -12,7 +12,9 @@
 
 #include <pthread.h>
 
-#define KEY_MAX ((size_t)(2 * ONESHOT_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
+#define KEY_MAX                                                                                    \
+	((size_t)(2 *                                                                              \
+		  ONESHOT_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
 #define ALL_MAX (2 * KEY_MAX)
 #define SMALL ((size_t)64 << 10)
 
