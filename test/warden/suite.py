@@ -1155,7 +1155,7 @@ def hostile_messages():
     yield "long", message(CREATE, good + b"\0")
     yield "length that lies", head(CREATE, 16) + good
     yield "huge", bytes(60000)
-    yield "no hello twice", message(HELLO, struct.pack("<II", 1, 0))
+    yield "no hello twice", message(HELLO, struct.pack("<II", VERSION, 0))
     yield "unended id", message(KILL, b"a" * 32)
     yield "empty id", message(KILL, target(b""))
     yield "id with a path", message(KILL, target(b"../../etc"))
@@ -1213,7 +1213,7 @@ def test_hostile_descriptors():
     s.hello()
     assert n_fds(w.process.pid) <= before
     # Something else before the greeting, or the greeting twice.
-    s.send(HELLO, struct.pack("<II", 1, 0))
+    s.send(HELLO, struct.pack("<II", VERSION, 0))
     assert s.gone()
     s = w.server()
     s.send(USAGE, struct.pack("<32s", b"keep"))
@@ -1535,7 +1535,7 @@ def test_net_server_killed():
     link.close()
     assert ask(control, web) == "HTTP/1.1 200 OK", "nobody else is needed for it"
     s = w.server()
-    r = s.ask(HELLO, struct.pack("<II", 1, 0))
+    r = s.ask(HELLO, struct.pack("<II", VERSION, 0))
     assert r.err == 0
     doors = {box.id: box.flags for box in (Box(data) for type, _, data, _ in s.events if type == BOX)}
     assert doors == {"a": 1, "none": 0}, doors
