@@ -113,16 +113,22 @@ static int check_key(struct exchange *x)
 #define NO_TOKEN                                                                                   \
 	"unauthorized access, please provide a valid access token or method signing if supported"
 
-static int check_signature(struct exchange *x, const char *token)
+struct sign_request access_signed(struct exchange *x)
 {
 	const char *path = request_query(&x->r, "path"), *user = request_query(&x->r, "username");
-	struct sign_request q = {
+
+	return (struct sign_request){
 		.path = path ? path : "",
 		.operation = strcmp(x->r.method, "POST") == 0 ? "write" : "read",
 		.user = user ? user : "",
 		.signature = request_query(&x->r, "signature"),
 		.expiration = request_query(&x->r, "signature_expiration"),
 	};
+}
+
+static int check_signature(struct exchange *x, const char *token)
+{
+	struct sign_request q = access_signed(x);
 
 	if (!q.signature)
 		return access_refuse(x, "missing signature query parameter");

@@ -107,14 +107,7 @@ static bool made_signature(const char *token, void *arg)
 /* With nothing said about the sandbox all tokens have to be tried, so how often is bounded, right or wrong. */
 static int find_by_signature(struct exchange *x)
 {
-	const char *path = request_query(&x->r, "path"), *user = request_query(&x->r, "username");
-	struct sign_request q = {
-		.path = path ? path : "",
-		.operation = strcmp(x->r.method, "POST") == 0 ? "write" : "read",
-		.user = user ? user : "",
-		.signature = request_query(&x->r, "signature"),
-		.expiration = request_query(&x->r, "signature_expiration"),
-	};
+	struct sign_request q = access_signed(x);
 	struct sign_search search;
 	int r;
 

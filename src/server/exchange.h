@@ -99,6 +99,8 @@ int head_refuse(struct exchange *x, unsigned status, const char *what);
 int access_refuse(struct exchange *x, const char *message);
 /* Counts the request for this key, or, with NULL, for the address it comes from. */
 int access_rate(struct exchange *x, const char *key_id);
+/* What the request says of its signature, if it has one: its texts are the request's. */
+struct sign_request access_signed(struct exchange *x);
 /* Counts a search through the tokens of all n sandboxes for the address, whether or not it finds anything. */
 int access_rate_search(struct exchange *x, size_t n);
 

@@ -42,7 +42,7 @@ static const struct v1_mount {
 };
 
 /*
- * What holds for all boxes together, written once, by whoever comes first. No swapping (RX-21; each
+ * What holds for all boxes together, written by whoever comes first, or finds it missing. No swapping (RX-21; each
  * new cgroup inherits it). A share of the machine stays free (RX-23, RX-26). A limit on TCP buffers
  * makes the kernel count them from now on; switching that on for every box would cost each of them.
  */

@@ -95,7 +95,7 @@ static int step_aside(int node, unsigned bits)
 }
 
 /*
- * What holds for all boxes together, written once, by whoever comes first: a share of the machine
+ * What holds for all boxes together, written by whoever comes first, or finds it missing: a share of the machine
  * stays free (RX-23, RX-26), and nobody swaps (RX-21). A controller that is not here has no files.
  */
 static int base_prepare(int dir)

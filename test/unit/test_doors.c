@@ -472,7 +472,7 @@ static void test_helper_is_nobodys(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip(); /* only root may become others */
 	b = make_box_of(12345);
 	if (doors_fork(&b, &h) == 0)
 		look_inside(&b, &h);

@@ -263,7 +263,7 @@ static void test_ends_with_parent(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip(); /* only root may become others */
 	put_link(from_fd);
 	assert_int_equal(fchownat(from_fd, "a", 1000, 1000, 0), 0);
 	assert_return_code(pipe2(said, O_CLOEXEC), errno);
