@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* src/egress/syscalls.def as the table that mkfilter compiles, with the rules about arguments. Build time only. */
-#include "box/filter_table.h"
+#include "box/filter/filter_table.h"
 
 #include "base/util.h"
-#include "box/syscall_nr.h"
+#include "box/filter/syscall_nr.h"
 
 #include <asm/ioctls.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles a table of system calls (src/box/syscalls.def; src/server/syscalls.def; tools/zygote_filter.c) into a seccomp
+ * Compiles a table of system calls (src/box/filter/syscalls.def; src/server/syscalls.def; tools/zygote_filter.c) into a seccomp
  * program and prints it as a C header. Runs at build time, so that a box pays nothing for it and the product does
  * not need libseccomp.
  *
@@ -31,7 +31,7 @@
 #include <linux/audit.h>
 
 #include "base/util.h"
-#include "box/filter_table.h"
+#include "box/filter/filter_table.h"
 #include "mkfilter.h"
 
 /* Where a conditional jump of the clause at hand goes when the test does not hold: filled in when

@@ -4,10 +4,10 @@
  * on in the contexts, below the box's own, so it may refuse nothing that a box allows; what only the
  * zygote may do, the box's filter takes away again. Build time only.
  */
-#include "box/filter_table.h"
+#include "box/filter/filter_table.h"
 
 #include "base/util.h"
-#include "box/syscall_nr.h"
+#include "box/filter/syscall_nr.h"
 
 #include <linux/keyctl.h>
 #include <linux/prctl.h>
@@ -53,7 +53,7 @@ static struct syscall_policy table[] = {
 #define REFUSE(call, err) { #call, __NR_##call, VERDICT_ERRNO(err), NULL },
 #define PRETEND(call) { #call, __NR_##call, VERDICT_ERRNO(0), NULL },
 #define CHECK(call) { #call, __NR_##call, 0, &arg_rule_##call },
-#include "box/syscalls.def"
+#include "box/filter/syscalls.def"
 #undef ALLOW
 #undef REFUSE
 #undef PRETEND

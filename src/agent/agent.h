@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the agent's parts share. struct command and its table are in command.h. */
+/* What the agent's parts share. struct command and its table are in command/command.h. */
 #pragma once
 
 #include "wire/wire.h"
@@ -73,5 +73,5 @@ _must_check_ int agent_join_cgroups(const int *fds, size_t n);
 _must_check_ int agent_set_oom_score(int score);
 void agent_unblock_signals(void);
 
-/* files.c: the forked child of a file transfer: never returns. */
+/* fs/files.c: the forked child of a file transfer: never returns. */
 _noreturn_ void agent_files_run(enum wire_type type, const struct wire_files *request, int sock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests about commands that were started before: join, feed, tell, list. Each is answered once. */
-#include "agent/command.h"
+#include "agent/command/command.h"
 
 #include "agent/loop.h"
 

@@ -6,7 +6,7 @@
  */
 #include "agent/child.h"
 
-#include "agent/kernel.h"
+#include "agent/kernel/kernel.h"
 
 #include "sys/payload.h"
 

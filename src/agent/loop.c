@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/loop.h"
 
-#include "agent/command.h"
-#include "agent/kernel.h"
+#include "agent/command/command.h"
+#include "agent/kernel/kernel.h"
 #include "base/clock.h"
 
 #include <poll.h>

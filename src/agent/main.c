@@ -12,18 +12,18 @@
  * Must never  be trusted: after the first foreign instruction, every byte from here is hostile to
  *             the host, which checks it as such.
  *
- * Theory of operation: one thread, one loop (loop.c), fixed tables of commands (command.h), interpreters and
- * cells (kernel.h). File operations and sudo are forked children that talk on their socket themselves. The end of the control
+ * Theory of operation: one thread, one loop (loop.c), fixed tables of commands (command/command.h), interpreters and
+ * cells (kernel/kernel.h). File operations and sudo are forked children that talk on their socket themselves. The end of the control
  * socket ends the agent, and with pid 1 the kernel ends everything else in the box.
  *
  * The same image is `sudo` in a box: whoever is not pid 1 is that.
  */
-#include "agent/command.h"
-#include "agent/fs.h"
+#include "agent/command/command.h"
+#include "agent/fs/fs.h"
 #include "agent/helper.h"
-#include "agent/kernel.h"
+#include "agent/kernel/kernel.h"
 #include "agent/loop.h"
-#include "agent/sudo.h"
+#include "agent/sudo/sudo.h"
 #include "sys/proc.h"
 
 #include <fcntl.h>
@@ -198,7 +198,7 @@ static _noreturn_ void serve(void)
 		listers_watch();
 		kernels_watch();
 		sudo_watch();
-		/* Last: what is freed in a round is not given out again in it (but writers: input.c). */
+		/* Last: what is freed in a round is not given out again in it (but writers: command/input.c). */
 		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
 		loop_wait();
 		commands_reap();

@@ -3,7 +3,7 @@
 
 #include "base/parse.h"
 #include "box/breakable.h"
-#include "box/devices.h"
+#include "box/setup/devices.h"
 #include "box/net.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"

@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "box/ids.h"
-#include "box/setup.h"
+#include "box/setup/setup.h"
 #include "sys/cgroup.h"
 
 #include <sys/types.h>
@@ -35,7 +35,7 @@ struct box_template {
 		const char *usr;
 	} layer[BOX_LAYERS_MAX];
 	size_t n_layers;
-	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup_seal.c */
+	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup/seal.c */
 	/* Only the ordinary user is ever in it, the template has nothing in his places (/home/user, /tmp, /var/tmp), and
 	 * no snapshot is taken: then nothing of the template need be writable. Not with root_user or layers. */
 	bool fixed;

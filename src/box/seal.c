@@ -2,7 +2,7 @@
 #include "box/seal.h"
 
 #include "box/breakable.h"
-#include "box/filter.h"
+#include "box/filter/filter.h"
 #include "sys/landlock.h"
 #include "wire/isolation.h"
 

@@ -8,8 +8,8 @@
  * program, and does nothing that the whole program would do in another way.
  */
 #include "cli/cli.h"
-#include "cli/run_args.h"
-#include "cli/run_service.h"
+#include "cli/run/args.h"
+#include "cli/run/service.h"
 #include "service/discovery.h"
 #include "service/program.h"
 
@@ -88,11 +88,11 @@ static int run_if_plain(int argc, char **argv)
 	return run_plain(&a, &q, &t);
 }
 
-static int become_whole(char **argv)
+static int become_all_verbs(char **argv)
 {
 	char path[PATH_MAX];
 
-	if (program_find("whole", "glovebox", path, sizeof(path)) == 0)
+	if (program_find("all_verbs", "glovebox", path, sizeof(path)) == 0)
 		(void)execv(path, argv);
 	else
 		errno = ENOENT;
@@ -118,5 +118,5 @@ int main(int argc, char **argv)
 		memcpy(sorted, argv + 1, (size_t)argc * sizeof(char *));
 		status = run_if_plain(argc - 1, sorted);
 	}
-	return status == NOT_PLAIN ? become_whole(argv) : status;
+	return status == NOT_PLAIN ? become_all_verbs(argv) : status;
 }

@@ -3,7 +3,7 @@
 #include "client/client.h"
 
 #include "base/parse.h"
-#include "client/api.h"
+#include "client/api/api.h"
 
 const char *client_text(const json_t *o, const char *key)
 {

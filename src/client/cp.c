@@ -6,7 +6,7 @@
 #include "client/client.h"
 
 #include "base/dir.h"
-#include "client/transfer.h"
+#include "client/api/transfer.h"
 
 #include <fcntl.h>
 #include <getopt.h>

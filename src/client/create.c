@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
 
-#include "client/api.h"
+#include "client/api/api.h"
 #include "client/network.h"
 
 static const char create_help[] =

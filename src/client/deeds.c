@@ -2,7 +2,7 @@
 /* Verbs that do something to a sandbox as a whole: kill, pause, resume, snapshot. */
 #include "client/client.h"
 
-#include "client/api.h"
+#include "client/api/api.h"
 
 #include <getopt.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/session.h"
+#include "client/api/session.h"
 
 #include <getopt.h>
 

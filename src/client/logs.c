@@ -3,7 +3,7 @@
 #include "client/client.h"
 
 #include "base/termsafe.h"
-#include "client/api.h"
+#include "client/api/api.h"
 
 #include <getopt.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 /* glovebox ls, inspect: which sandboxes there are, and one of them whole. */
 #include "client/client.h"
 
-#include "client/api.h"
+#include "client/api/api.h"
 #include "client/network.h"
 
 #include <getopt.h>

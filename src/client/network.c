@@ -3,7 +3,7 @@
 #include "client/network.h"
 
 #include "base/termsafe.h"
-#include "client/api.h"
+#include "client/api/api.h"
 #include "client/client.h"
 
 #define EVERYTHING "0.0.0.0/0"

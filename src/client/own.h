@@ -2,7 +2,7 @@
 /* A sandbox that exists for one session: made with it, kept for as long as it lasts, removed with it. */
 #pragma once
 
-#include "client/api.h"
+#include "client/api/api.h"
 
 struct own {
 	struct api *api;

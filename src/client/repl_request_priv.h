@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "client/api.h"
+#include "client/api/api.h"
 #include "client/client.h"
 #include "client/own.h"
 

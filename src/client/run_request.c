@@ -6,7 +6,7 @@
 #include "client/client.h"
 
 #include "base/buf.h"
-#include "client/api.h"
+#include "client/api/api.h"
 
 #define REQUEST_MAX ((size_t)2 << 20)
 #define REASON_MAX 65536

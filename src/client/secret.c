@@ -3,7 +3,7 @@
 #include "client/client.h"
 
 #include "base/buf.h"
-#include "client/api.h"
+#include "client/api/api.h"
 
 #include <fcntl.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* glovebox shell: a terminal in a sandbox. */
-#include "client/session.h"
+#include "client/api/session.h"
 
 #include <getopt.h>
 #include <sys/ioctl.h>

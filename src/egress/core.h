@@ -35,7 +35,7 @@ _must_check_ int talk_event(struct egress *g, const struct egress_event *e);
 /* One line on standard error: for what the operator should know. Never of anything a box said. */
 void talk_log(const char *fmt, ...) _printf_(1, 2);
 
-/* --- nets.c ---------------------------------------------------------------------------------------- */
+/* --- rules/nets.c ---------------------------------------------------------------------------------------- */
 
 _must_check_ int nets_open(struct egress *g);
 struct net *net_find(struct egress *g, const char *id);
@@ -44,7 +44,7 @@ _must_check_ int net_open(struct egress *g, const struct egress_open *o, const i
 void net_close(struct egress *g, const char *id);
 void nets_each(struct egress *g, void (*f)(struct egress *g, struct net *n));
 
-/* --- apply.c --------------------------------------------------------------------------------------- */
+/* --- rules/apply.c --------------------------------------------------------------------------------------- */
 
 void apply_begin(struct net *n, const struct egress_policy *p);
 void apply_use(struct net *n, const struct egress_use *u);
@@ -56,7 +56,7 @@ int apply_commit(struct egress *g, struct net *n, uint32_t *ret_cut);
 _must_check_ int apply_operator(struct egress *g, int fd, struct fail *fail);
 void apply_done(struct net *n);
 
-/* rulesets.c: a list of rules that is the same for all who have it. */
+/* rules/rulesets.c: a list of rules that is the same for all who have it. */
 struct ruleset {
 	struct ruleset *next;
 	uint32_t hash;
@@ -70,7 +70,7 @@ const struct ruleset *ruleset_get(const struct rule *rules, size_t n);
 /* One less; NULL is nobody. Returns NULL. */
 const struct ruleset *ruleset_put(const struct ruleset *s);
 
-/* spec.c: what a server asks for. */
+/* rules/spec.c: what a server asks for. */
 struct spec {
 	int err; /* errno value: it cannot be used */
 	bool base_allow;
@@ -103,7 +103,7 @@ _must_check_ int own_open(struct egress *g);
 /* Is it an address of this machine? Looks again at most every ten seconds, and sets has_ipv6. */
 bool own_has(struct egress *g, const struct net_address *a);
 
-/* --- resolve.c, lookup.c, told.c --------------------------------------------------------------------- */
+/* --- flow/resolve.c, flow/lookup.c, told.c --------------------------------------------------------------------- */
 
 /* What is known of a name, for whichever box. */
 struct lookup {
@@ -133,7 +133,7 @@ bool resolve_is_local(const char *name); /* localhost, or below it */
 
 /* Asks the resolver for the addresses; calls lookup_ended() once, perhaps before it returns. */
 void lookup_start(struct egress *g, struct lookup *l);
-/* resolve.c: the result is in it. */
+/* flow/resolve.c: the result is in it. */
 void lookup_ended(struct egress *g, struct lookup *l);
 _must_check_ int lookup_open(struct egress *g, const char *servers, struct fail *fail);
 
@@ -141,7 +141,7 @@ _must_check_ int lookup_open(struct egress *g, const char *servers, struct fail 
 void told_add(struct net *n, const char *name, const struct net_address *a, size_t n_addresses);
 void told_done(struct net *n);
 
-/* --- dns.c, dns_udp.c, dns_tcp.c ------------------------------------------------------------------------ */
+/* --- door/dns.c, door/dns_udp.c, door/dns_tcp.c ------------------------------------------------------------------------ */
 
 /* Something can be read from a UDP door. */
 void dns_udp_ready(struct egress *g, struct net *n, int fd);

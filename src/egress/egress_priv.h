@@ -5,21 +5,21 @@
  *
  *	main.c     start and settings       loop.c      descriptors and timers
  *	seal.c     what it gives up         talk.c      messages of warden and server
- *	nets.c     boxes by id, doors       apply.c     policies, and cutting what they end
- *	report.c   the log of connections   resolve.c   names to checked addresses
- *	lookup.c   asking the resolver      told.c      which addresses a box was told
- *	spec.c     a policy as it comes     rulesets.c  rules that many boxes have
+ *	rules/nets.c     boxes by id, doors       rules/apply.c     policies, and cutting what they end
+ *	report.c   the log of connections   flow/resolve.c   names to checked addresses
+ *	flow/lookup.c   asking the resolver      told.c      which addresses a box was told
+ *	rules/spec.c     a policy as it comes     rules/rulesets.c  rules that many boxes have
  *	own.c      this machine's addresses settings.c  what the command line says
- *	dns.c      DNS questions of boxes   dns_udp.c, dns_tcp.c  how they come
- *	dns_message.c  their bytes
+ *	door/dns.c      DNS questions of boxes   door/dns_udp.c, door/dns_tcp.c  how they come
+ *	door/dns_message.c  their bytes
  *
- *	conn.c     a connection of a box from begin to end    steps.c  its way to a host
- *	http.c     requests in the clear    http_head.c, http_build.c  how they are read and written anew
- *	socks.c    SOCKS5                   catch.c     connections that knew of no proxy
- *	first.c    which protocol it is     hello.c     the name in a TLS handshake
- *	proof.c    what it says against the name it was allowed for    target.c  a host and a port
- *	dial.c     reaching a host          tls.c       TLS towards a host, for headers that we add
- *	relay.c    bytes both ways          flow.c, pipes.c  one direction
+ *	flow/conn.c     a connection of a box from begin to end    flow/steps.c  its way to a host
+ *	door/http.c     requests in the clear    door/http_head.c, door/http_build.c  how they are read and written anew
+ *	door/socks.c    SOCKS5                   door/catch.c     connections that knew of no proxy
+ *	door/first.c    which protocol it is     door/hello.c     the name in a TLS handshake
+ *	door/proof.c    what it says against the name it was allowed for    flow/target.c  a host and a port
+ *	flow/dial.c     reaching a host          flow/tls.c       TLS towards a host, for headers that we add
+ *	flow/relay.c    bytes both ways          flow/flow.c, flow/pipes.c  one direction
  */
 #pragma once
 
@@ -62,12 +62,12 @@ void watch_remove(struct egress *g,
 void timer_set(struct egress *g, struct timer *t, uint64_t at_us);
 void timer_clear(struct egress *g, struct timer *t);
 
-/* --- a box (D: nets.c, apply.c) ---------------------------------------------------------------------- */
+/* --- a box (D: rules/nets.c, rules/apply.c) ---------------------------------------------------------------------- */
 
 struct net_header {
 	char host[POLICY_NAME_SIZE]; /* ".name": everything below it */
 	char name[EGRESS_HEADER_NAME_SIZE];
-	const char *value; /* locked into memory, wiped before it is freed: spec.c */
+	const char *value; /* locked into memory, wiped before it is freed: rules/spec.c */
 	bool tls;
 };
 
@@ -90,24 +90,25 @@ struct net {
 	struct net_header *headers;
 	size_t n_headers;
 	struct egress_limits limits;
-	struct conn *conns; /* open ones, newest first; kept by conn.c */
+	struct conn *conns; /* open ones, newest first; kept by flow/conn.c */
 	size_t n_conns;
 	uint64_t last_number; /* of a connection, request or lookup */
 	uint64_t bytes_up, bytes_down;
-	size_t n_stalled;      /* directions that wait with a large pipe: relay.c */
+	size_t n_stalled;      /* directions that wait with a large pipe: flow/relay.c */
 	uint64_t lookups_left; /* in this minute */
 	uint64_t minute_us;
 	size_t n_lookups;            /* under way that it has begun */
 	struct answers *answers;     /* which addresses its DNS was told, for which names: told.c */
-	const struct ruleset *rules; /* the policy's: rulesets.c */
-	struct spec *spec;   /* what the server asked for, from which the policy is made: apply.c */
-	struct spec *draft;  /* the next one, as far as it has come */
-	struct asked *asked; /* its DNS questions that are under way: dns.c */
-	struct timer pause;  /* until its doors are looked at again: nets.c */
-	uint64_t paused_us;  /* when that was last told */
-	struct share events; /* that may be told: report.c */
-	uint32_t missed;     /* that could not be told */
-	struct share questions; /* that its DNS answers: dns.c */
+	const struct ruleset *rules; /* the policy's: rules/rulesets.c */
+	struct spec
+		*spec; /* what the server asked for, from which the policy is made: rules/apply.c */
+	struct spec *draft;     /* the next one, as far as it has come */
+	struct asked *asked;    /* its DNS questions that are under way: door/dns.c */
+	struct timer pause;     /* until its doors are looked at again: rules/nets.c */
+	uint64_t paused_us;     /* when that was last told */
+	struct share events;    /* that may be told: report.c */
+	uint32_t missed;        /* that could not be told */
+	struct share questions; /* that its DNS answers: door/dns.c */
 };
 
 struct egress {
@@ -133,7 +134,7 @@ enum policy_reason net_check_address(struct egress *g, struct net *n, const stru
 void net_headers_for(const struct net *n, const char *host,
 		     void (*f)(const struct net_header *h, void *arg), void *arg);
 
-/* --- what D's nets.c calls when something came through a door (E: conn.c) ------------------------------- */
+/* --- what D's rules/nets.c calls when something came through a door (E: flow/conn.c) ------------------------------- */
 
 /* A connection was accepted: owns fd. door: EGRESS_DOOR_PROXY or _CATCH. */
 void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int fd);
@@ -143,10 +144,10 @@ size_t conn_recheck(struct egress *g, struct net *n);
 void conn_end_all(struct egress *g, struct net *n);
 
 /* Before the room is shut: the certificates that hosts are held against, the machine's and those of ca_bundle ("": none).
- * E: tls.c */
+ * E: flow/tls.c */
 _must_check_ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail);
 
-/* --- resolve.c (D) --------------------------------------------------------------------------------- */
+/* --- flow/resolve.c (D) --------------------------------------------------------------------------------- */
 
 /* One question. The asker owns it; resolve_cancel() before it goes away. */
 struct resolve {
@@ -158,7 +159,7 @@ struct resolve {
 	bool by_name;
 	bool not_there; /* with NO_ADDRESS: no such name exists */
 	uint32_t ttl_s;
-	/* resolve.c's own */
+	/* flow/resolve.c's own */
 	struct net *net;
 	char name[POLICY_NAME_SIZE];
 	uint16_t port;

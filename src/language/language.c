@@ -61,7 +61,7 @@ static int exe_dir(char *ret, size_t size)
 
 static bool in_build_dir(const char *exe_path)
 {
-	static const char *const tails[] = { "/src/cli", "/src/whole", "/src/server" };
+	static const char *const tails[] = { "/src/cli", "/src/all_verbs", "/src/server" };
 	size_t n = strlen(exe_path);
 
 	for (size_t i = 0; i < ARRAY_SIZE(tails); i++) {

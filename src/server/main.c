@@ -13,28 +13,28 @@
  * Must never  fork or execute anything, touch a box's files except through its agent, write a secret to the log.
  *
  * Theory of operation: main() sets everything up in one thread, seals, then starts the threads: one that reads from the
- * warden, one that accepts, a few that hold many connections each (port_express.h), one for each other connection, a few for
+ * warden, one that accepts, a few that hold many connections each (port/express.h), one for each other connection, a few for
  * upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
  */
 #include "base/buf.h"
-#include "server/accept.h"
-#include "server/boxes.h"
-#include "server/clock.h"
-#include "server/connection.h"
-#include "server/control.h"
-#include "server/control_run.h"
-#include "server/http.h"
-#include "server/http_daemon.h"
-#include "server/log_queue.h"
+#include "server/http/accept.h"
+#include "server/sandbox/boxes.h"
+#include "server/sandbox/clock.h"
+#include "server/http/connection.h"
+#include "server/control/control.h"
+#include "server/run/route.h"
+#include "server/http/http.h"
+#include "server/http/http_daemon.h"
+#include "server/sandbox/log_queue.h"
 #include "server/openapi.h"
-#include "server/outlet.h"
-#include "server/port.h"
-#include "server/port_express.h"
-#include "server/rate.h"
-#include "server/routes.h"
+#include "server/sandbox/outlet.h"
+#include "server/port/port.h"
+#include "server/port/express.h"
+#include "server/http/rate.h"
+#include "server/http/routes.h"
 #include "server/seal.h"
-#include "server/secret.h"
-#include "server/table.h"
+#include "server/sandbox/secret.h"
+#include "server/sandbox/table.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/seal.h"
 
-#include "server/http.h"
+#include "server/http/http.h"
 #include "sys/landlock.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "server/link.h"
+#include "server/sandbox/link.h"
 #include "service/config.h"
 #include "store/store.h"
 
@@ -23,16 +23,17 @@ struct table;
 struct server {
 	struct config config;
 	struct store *store;
-	struct secret_key *secret_key; /* what values of secrets are encrypted with: secret.h */
+	struct secret_key
+		*secret_key; /* what values of secrets are encrypted with: sandbox/secret.h */
 	struct link *link;
-	struct table *table;             /* the sandboxes: sandbox.h */
-	struct outlets *outlets;         /* boxes with network, and egress: outlet.h */
-	struct routes *routes;           /* what openapi.json says: routes.h */
-	struct rates *rates;             /* requests and creates of each key: rate.h */
-	struct connections *connections; /* open ones and their timers: connection.h */
-	struct port_pool *ports;         /* connections to programs in sandboxes: port.h */
+	struct table *table;             /* the sandboxes: sandbox/sandbox.h */
+	struct outlets *outlets;         /* boxes with network, and egress: sandbox/outlet.h */
+	struct routes *routes;           /* what openapi.json says: http/routes.h */
+	struct rates *rates;             /* requests and creates of each key: http/rate.h */
+	struct connections *connections; /* open ones and their timers: http/connection.h */
+	struct port_pool *ports;         /* connections to programs in sandboxes: port/port.h */
 	struct express
-		*express; /* most visits to programs in sandboxes: port_express.h; NULL: none */
+		*express; /* most visits to programs in sandboxes: port/express.h; NULL: none */
 	struct MHD_Daemon *daemon;
 	struct acceptor *acceptor;
 	int stop_fd;        /* an eventfd that becomes readable, for ever, when the service stops */

@@ -4,16 +4,16 @@
  *
  *	warden.c    start, the loop, stop           room.c     the server's process
  *	loop.c      descriptors and timers          talk.c     messages to and from it
- *	ward.c      one box from begin to end       request.c  what it may ask for
- *	table.c     boxes by id                     pool.c     boxes made ahead
- *	layer.c     snapshots on disk               copy*.c    making one
- *	helper.c    processes for files of boxes    tree*.c    what they do
- *	place.c     state, socket, files            notify.c   systemd
- *	root.c      the template's root
- *	discovery.c service.json                    guard.c    memory and CPU shares
- *	zygote.c    interpreters that are loaded    zygote_process.c  how one is started
- *	zygote_context.c  forks of them for boxes   zygote_script.c   the one that stands before a script
- *	egress.c    the process of egress           net.c      doors of boxes to it
+ *	boxes/ward.c      one box from begin to end       boxes/request.c  what it may ask for
+ *	boxes/table.c     boxes by id                     boxes/pool.c     boxes made ahead
+ *	layers/layer.c     snapshots on disk               copy*.c    making one
+ *	layers/helper.c    processes for files of boxes    tree*.c    what they do
+ *	boxes/place.c     state, socket, files            notify.c   systemd
+ *	layers/root.c      the template's root
+ *	net/discovery.c service.json                    boxes/guard.c    memory and CPU shares
+ *	zygote/zygote.c    interpreters that are loaded    zygote/process.c  how one is started
+ *	zygote/context.c  forks of them for boxes   zygote/script.c   the one that stands before a script
+ *	net/egress.c    the process of egress           net/net.c      doors of boxes to it
  */
 #pragma once
 
@@ -81,7 +81,7 @@ void watch_writing(struct warden *w, struct watch *watch, bool writing);
 void timer_set(struct warden *w, struct timer *t, uint64_t at_us);
 void timer_clear(struct warden *w, struct timer *t);
 
-/* --- ward.c: a box in our care ------------------------------------------------------------------ */
+/* --- boxes/ward.c: a box in our care ------------------------------------------------------------------ */
 
 enum ward_state {
 	WARD_FREE,
@@ -140,7 +140,7 @@ struct ward {
 		prepared; /* of which zygote (enum warden_zygote) is the context it got in the pool; 0: it has none */
 };
 
-/* --- zygote.c: loaded interpreters -------------------------------------------------------------- */
+/* --- zygote/zygote.c: loaded interpreters -------------------------------------------------------------- */
 
 /* Those that the server names, and one that stands before a script: it comes with a box or not at all. */
 #define ZYGOTE_SCRIPT ((enum warden_zygote)_WARDEN_ZYGOTE_MAX)
@@ -199,7 +199,7 @@ struct room {
 		.sock_watch = WATCH_INIT, .pid_watch = WATCH_INIT,                                 \
 	}
 
-/* --- egress.c ------------------------------------------------------------------------------------- */
+/* --- net/egress.c ------------------------------------------------------------------------------------- */
 
 struct telling;
 
@@ -306,7 +306,7 @@ struct warden {
 	bool trash_again;
 };
 
-/* table.c */
+/* boxes/table.c */
 _must_check_ int table_open(struct warden *w);
 void table_close(struct warden *w);
 struct ward *table_find(struct warden *w, const char *id);
@@ -315,7 +315,7 @@ void table_name(struct warden *w, struct ward *d, const char *id);
 void table_unname(struct warden *w, struct ward *d);
 void table_give_back(struct warden *w, struct ward *d);
 
-/* ward.c. A ward that cannot be begun is gone; otherwise it ends by itself or with ward_end(). */
+/* boxes/ward.c. A ward that cannot be begun is gone; otherwise it ends by itself or with ward_end(). */
 struct ward_wish {
 	const struct warden_limits *limits;
 	uint32_t flags;
@@ -332,17 +332,17 @@ void ward_settle(struct ward *d);
 /* It is dead: removes what is left of it, now or a little later. */
 void ward_reap(struct warden *w, struct ward *d);
 void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms);
-/* ward_state.c */
+/* boxes/ward_state.c */
 _must_check_ int ward_freeze(struct warden *w, struct ward *d);
 _must_check_ int ward_thaw(struct warden *w, struct ward *d);
 void ward_on_timer(struct warden *w, struct timer *t);
 void ward_usage(struct ward *d, struct warden_usage *ret);
 void ward_describe(const struct ward *d, struct warden_box *ret);
 
-/* root.c: finds what boxes are made from. Cheap unless the host's /etc has changed. */
+/* layers/root.c: finds what boxes are made from. Cheap unless the host's /etc has changed. */
 _must_check_ int root_find(struct warden *w, struct fail *fail);
 
-/* zygote.c. Whether there can be any is decided by zygote_open(), before the first box is made. */
+/* zygote/zygote.c. Whether there can be any is decided by zygote_open(), before the first box is made. */
 void zygote_open(struct warden *w);
 void zygote_start_all(struct warden *w); /* the service is up */
 void zygote_check_root(struct warden *w);
@@ -351,12 +351,12 @@ bool zygote_is_on(const struct warden *w);
 /* The one contexts are forked from now: -EOPNOTSUPP, -EAGAIN. */
 _must_check_ int zygote_find(struct warden *w, const struct ward *d, enum warden_zygote kind,
 			     struct zygote **ret);
-/* zygote_process.c. Starts the process: its pidfd, the socket to it and what it prints are in z. */
+/* zygote/process.c. Starts the process: its pidfd, the socket to it and what it prints are in z. */
 _must_check_ int zygote_spawn(struct warden *w, struct zygote *z);
-/* zygote_script.c, in its process: what the interpreter finds where its script will be, and the interpreter. */
+/* zygote/script.c, in its process: what the interpreter finds where its script will be, and the interpreter. */
 _must_check_ int zygote_script_home(int root_fd);
 _must_check_ int zygote_script_execute(const char *controls); /* only when it could not */
-/* zygote_context.c. Sends somebody into a box, to become its first command, and tells its agent. */
+/* zygote/context.c. Sends somebody into a box, to become its first command, and tells its agent. */
 _must_check_ int zygote_command(struct warden *w, struct ward *d);
 /* Sends a context into a box and tells its agent. */
 _must_check_ int zygote_context(struct warden *w, struct ward *d,
@@ -364,7 +364,7 @@ _must_check_ int zygote_context(struct warden *w, struct ward *d,
 /* One ahead of time; it replaces one of another kind. Who finds none makes one, so a failure is not worth a word. */
 int zygote_prepare(struct warden *w, struct ward *d, enum warden_zygote kind);
 
-/* egress.c. Reads the operator's rule sets, which must be right; the process comes with the first box that needs it. */
+/* net/egress.c. Reads the operator's rule sets, which must be right; the process comes with the first box that needs it. */
 _must_check_ int egress_open(struct warden *w, struct fail *fail);
 void egress_reload(struct warden *w); /* the rule sets, if they are right */
 void egress_close(struct warden *w);
@@ -373,14 +373,14 @@ void egress_add(struct warden *w, struct ward *d);    /* a box has doors: net_to
 void egress_remove(struct warden *w, struct ward *d); /* it ends */
 void egress_greet_server(struct warden *w);           /* there is a new one */
 
-/* net.c. Whoever asked is answered in any case. */
+/* net/net.c. Whoever asked is answered in any case. */
 void net_begin(struct warden *w, struct ward *d, struct pending *p);
 void net_socket(struct warden *w, struct ward *d, uint32_t family, struct pending *p);
 void net_told(struct warden *w, struct ward *d);     /* egress has its doors */
 void net_not_told(struct warden *w, struct ward *d); /* and will not have them soon */
 void net_end(struct warden *w, struct ward *d);      /* before it loses its id */
 
-/* pool.c */
+/* boxes/pool.c */
 struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uint32_t flags);
 void pool_add(struct warden *w, struct ward *d); /* it is ready */
 void pool_remove(struct warden *w, struct ward *d);
@@ -390,7 +390,7 @@ void pool_improve(
 		*w); /* when it is quiet: interpreters with more loaded, for those that wait */
 void pool_on_timer(struct warden *w, struct timer *t);
 
-/* guard.c: looks after boxes from the first one on */
+/* boxes/guard.c: looks after boxes from the first one on */
 void guard_start(struct warden *w);
 
 /* room.c */
@@ -418,10 +418,10 @@ void talk_refuse(struct warden *w, struct pending *p, int err, const char *where
 /* Keeps it for the next server; told: this one knows. */
 void talk_ended(struct warden *w, const struct warden_ended *ended, bool told);
 
-/* request.c: a message that passed warden_check() */
+/* boxes/request.c: a message that passed warden_check() */
 void request_handle(struct warden *w, const struct warden_frame *f);
 
-/* layer.c */
+/* layers/layer.c */
 _must_check_ int layer_open_dir(struct warden *w, struct fail *fail);
 bool layer_exists(const struct warden *w, const char *name);
 _must_check_ int layer_drop(struct warden *w, const char *name);
@@ -444,27 +444,27 @@ struct layer_paths {
 };
 _must_check_ int layer_paths(const struct warden *w, const char *name, struct layer_paths *ret);
 
-/* copy.c: a box's files become a layer. Whoever asked is answered at the end, unless it cannot even begin. */
+/* layers/copy.c: a box's files become a layer. Whoever asked is answered at the end, unless it cannot even begin. */
 struct copy;
 _must_check_ int copy_begin(struct warden *w, struct ward *d, const char *layer,
 			    const struct pending *p);
 void copy_frozen(struct warden *w, struct ward *d); /* the box stands still: go on */
 void copy_cancel(struct warden *w, struct ward *d, int err);
 void copy_timed_out(struct warden *w, struct ward *d);
-/* copy_need.c. That much stays free on the state's disk. */
+/* layers/copy_need.c. That much stays free on the state's disk. */
 #define COPY_RESERVE_BYTES (UINT64_C(64) << 20)
 #define COPY_RESERVE_FILES 1024
 /* -ENOSPC: there is no room; -EAGAIN: not while others are being made. */
 _must_check_ int copy_need(const struct warden *w, const struct ward *d, struct copy_need *ret);
 
-/* helper.c: what a forked helper does first. Keeps these descriptors only: the number of the first one. */
+/* layers/helper.c: what a forked helper does first. Keeps these descriptors only: the number of the first one. */
 _must_check_ int helper_begin(const int *fds, size_t n_fds, pid_t parent);
 
-/* place.c */
+/* boxes/place.c */
 _must_check_ int place_open(struct warden *w, const char *client, struct fail *fail);
 void place_close(struct warden *w);
 
-/* discovery.c */
+/* net/discovery.c */
 void discovery_open(struct warden *w);
 void discovery_close(struct warden *w);
 

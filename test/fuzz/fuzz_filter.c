@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "base/utf8.h"
-#include "server/control_text.h"
+#include "server/control/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,9 +5,9 @@
  */
 #include <assert.h>
 
-#include "server/port_ask.h"
-#include "server/port_head.h"
-#include "server/port_rules.h"
+#include "server/port/ask.h"
+#include "server/port/head.h"
+#include "server/port/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <assert.h>
 
 #include "base/utf8.h"
-#include "server/clock.h"
-#include "server/interp.h"
+#include "server/sandbox/clock.h"
+#include "server/interp/interp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

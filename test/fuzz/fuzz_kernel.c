@@ -6,7 +6,7 @@
  */
 #include <assert.h>
 
-#include "agent/kernel_event.h"
+#include "agent/kernel/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "server/port_rules.h"
+#include "server/port/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
 #include <assert.h>
 
 #include "base/utf8.h"
-#include "server/check.h"
-#include "server/host.h"
-#include "server/uri.h"
+#include "server/http/check.h"
+#include "server/http/host.h"
+#include "server/http/uri.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
  */
 #include <assert.h>
 
-#include "server/envd.h"
-#include "server/envd_http.h"
+#include "server/envd/envd.h"
+#include "server/envd/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

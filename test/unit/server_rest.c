@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server_rest.h"
 
-#include "server/envd.h"
-#include "server/exchange.h"
+#include "server/envd/envd.h"
+#include "server/http/exchange.h"
 
 unsigned agent_broke_protocol;
 

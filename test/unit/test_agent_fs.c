@@ -5,7 +5,7 @@
  */
 #include "../agentfs/cases.h"
 
-#include "agent/fs_priv.h"
+#include "agent/fs/priv.h"
 #include "sys/sock.h"
 
 #include <fcntl.h>

@@ -10,11 +10,11 @@
 #include <sodium.h>
 #include <sys/eventfd.h>
 
-#include "server/boxes.h"
-#include "server/control_priv.h"
-#include "server/interp.h"
-#include "server/outlet.h"
-#include "server/table.h"
+#include "server/sandbox/boxes.h"
+#include "server/control/control_priv.h"
+#include "server/interp/interp.h"
+#include "server/sandbox/outlet.h"
+#include "server/sandbox/table.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define LEFT_MS 60000 /* of a sandbox that was made */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/control_priv.h"
+#include "server/control/control_priv.h"
 
 static long wall_s = 1800000000, boot_s = 1000;
 static int asked;

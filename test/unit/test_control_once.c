@@ -9,7 +9,7 @@
 
 #include <sodium.h>
 
-#include "server/control_priv.h"
+#include "server/control/control_priv.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

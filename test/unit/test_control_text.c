@@ -10,7 +10,7 @@
 #include <arpa/inet.h>
 #include <sodium.h>
 
-#include "server/control_text.h"
+#include "server/control/text.h"
 
 static void test_ids(void **state)
 {

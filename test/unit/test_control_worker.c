@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "server/control_priv.h"
-#include "server/envd.h"
+#include "server/control/control_priv.h"
+#include "server/envd/envd.h"
 
 #include <poll.h>
 #include <semaphore.h>

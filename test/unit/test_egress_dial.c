@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "egress/conn.h"
+#include "egress/flow/conn.h"
 
 #define WAIT_MS 10000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name in a TLS handshake, and which protocol a client speaks: src/egress/hello.c, first.c. */
+/* The name in a TLS handshake, and which protocol a client speaks: src/egress/door/hello.c, first.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

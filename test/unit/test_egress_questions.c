@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "egress/dns.h"
+#include "egress/door/dns.h"
 
 #define MANY 5000
 #define TURN 8 /* questions of one door before it is others' turn */

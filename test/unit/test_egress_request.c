@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients of the proxy write: src/egress/target.c, http_head.c, http_build.c, socks.c. */
+/* What clients of the proxy write: src/egress/flow/target.c, http_head.c, http_build.c, socks.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

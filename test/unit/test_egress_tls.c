@@ -11,7 +11,7 @@
 #include <gnutls/gnutls.h>
 #include <sys/socket.h>
 
-#include "egress/conn.h"
+#include "egress/flow/conn.h"
 
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ANON-ECDH"
 #define FEW 8

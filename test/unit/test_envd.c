@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "server/envd.h"
-#include "server/envd_http.h"
+#include "server/envd/envd.h"
+#include "server/envd/http.h"
 
 static struct rpc_error e;
 

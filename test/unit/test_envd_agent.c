@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "server/envd.h"
-#include "server/exchange.h"
+#include "server/envd/envd.h"
+#include "server/http/exchange.h"
 #include "sys/sock.h"
 #include "server_rest.h"
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "server/envd.h"
-#include "server/exchange.h"
+#include "server/envd/envd.h"
+#include "server/http/exchange.h"
 
 #define SANDBOXES 65
 

@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 
 #include "base/util.h"
-#include "box/filter.h"
-#include "box/filter_table.h"
+#include "box/filter/filter.h"
+#include "box/filter/filter_table.h"
 #include "box_filter_data.h"
 #include "bpf_eval.h"
 #include "filter_expect.h"
@@ -289,7 +289,7 @@ static void test_no_gaps(void **state)
 #endif
 
 /* When this fails, the build machine's kernel headers know a call that nobody judged yet: add it
- * to src/box/syscalls.def. */
+ * to src/box/filter/syscalls.def. */
 static void test_headers_name_no_other_call(void **state)
 {
 	static const char prefix[] = "#define __NR_";

@@ -14,8 +14,8 @@
 #include <linux/audit.h>
 
 #include "base/util.h"
-#include "box/filter.h"
-#include "box/syscall_nr.h"
+#include "box/filter/filter.h"
+#include "box/filter/syscall_nr.h"
 #include "bpf_eval.h"
 
 #ifdef __x86_64__

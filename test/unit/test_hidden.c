@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "box/hidden.h"
+#include "box/setup/hidden.h"
 
 static void test_below(void **state)
 {

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "server/clock.h"
-#include "server/interp.h"
+#include "server/sandbox/clock.h"
+#include "server/interp/interp.h"
 
 #define TEXT_MAX ((size_t)1 << 20)
 

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "server/clock.h"
-#include "server/control_run.h"
-#include "server/exchange.h"
-#include "server/interp.h"
+#include "server/sandbox/clock.h"
+#include "server/run/route.h"
+#include "server/http/exchange.h"
+#include "server/interp/interp.h"
 #include "sys/sock.h"
 #include "server_rest.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/kernel_event.h"
+#include "agent/kernel/event.h"
 
 #include <stdio.h>
 

@@ -11,7 +11,7 @@
 #include <poll.h>
 
 #include "agent/helper.h"
-#include "agent/kernel.h"
+#include "agent/kernel/kernel.h"
 #include "agent/loop.h"
 #include "sys/sock.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a client asks for as rules, and rules as messages to egress. */
-#include "server/network.h"
+#include "server/sandbox/network.h"
 #include "sys/sock.h"
 
 #include <setjmp.h>

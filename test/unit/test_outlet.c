@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's conversation with egress. The test takes egress' part, and says when it dies. */
-#include "server/outlet_priv.h"
+#include "server/sandbox/outlet_priv.h"
 
-#include "server/http.h"
-#include "server/sandbox.h"
-#include "server/secret.h"
+#include "server/http/http.h"
+#include "server/sandbox/sandbox.h"
+#include "server/sandbox/secret.h"
 #include "server/server.h"
 #include "sys/sock.h"
 

@@ -6,9 +6,9 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "server/port_ask.h"
-#include "server/port_head.h"
-#include "server/port_rules.h"
+#include "server/port/ask.h"
+#include "server/port/head.h"
+#include "server/port/rules.h"
 
 static struct port_answer a;
 static char memory[PORT_HEAD_MAX + 64];

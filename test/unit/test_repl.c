@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/repl_complete.h"
+#include "cli/repl/complete.h"
 
 struct example {
 	const char *text;

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "server/check.h"
-#include "server/rpc.h"
+#include "server/http/check.h"
+#include "server/rpc/rpc.h"
 
 static struct rpc_error e;
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/run_learn.h"
+#include "cli/run/learn.h"
 #include "run/result.h"
 
 /* --- learning ------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/secret.h"
+#include "server/sandbox/secret.h"
 #include "store_lib.h"
 
 #include <fcntl.h>

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "server/host.h"
-#include "server/sign.h"
-#include "server/uri.h"
+#include "server/http/host.h"
+#include "server/http/sign.h"
+#include "server/http/uri.h"
 
 /* --- targets ---------------------------------------------------------------------------------------- */
 

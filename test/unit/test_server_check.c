@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/check.h"
+#include "server/http/check.h"
 
 static const char description[] =
 	"{ \"components\": { \"schemas\": {"

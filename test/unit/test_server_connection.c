@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/connection.h"
+#include "server/http/connection.h"
 
 #include <poll.h>
 #include <stdatomic.h>

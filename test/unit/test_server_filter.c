@@ -15,8 +15,8 @@
 
 #include "base/util.h"
 #include "bpf_eval.h"
-#include "box/filter_table.h"
-#include "box/syscall_nr.h"
+#include "box/filter/filter_table.h"
+#include "box/filter/syscall_nr.h"
 #include "server_filter_data.h"
 
 #if defined(__x86_64__)

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "server/link.h"
+#include "server/sandbox/link.h"
 #include "sys/sock.h"
 
 #define ASKERS 16

@@ -8,7 +8,7 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 
-#include "server/rate.h"
+#include "server/http/rate.h"
 
 #define SECOND UINT64_C(1000000)
 #define START (1000 * SECOND)

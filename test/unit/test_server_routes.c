@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/routes.h"
+#include "server/http/routes.h"
 
 static int nothing(struct request *r)
 {

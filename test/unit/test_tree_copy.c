@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "warden/tree.h"
+#include "warden/layers/tree.h"
 #include "warden/warden_priv.h"
 
 #define LEVELS 17 /* of names of 255 bytes: longer than a path can be */

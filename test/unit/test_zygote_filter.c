@@ -18,9 +18,9 @@
 
 #include "base/util.h"
 #include "bpf_eval.h"
-#include "box/filter.h"
-#include "box/filter_args.h"
-#include "box/syscall_nr.h"
+#include "box/filter/filter.h"
+#include "box/filter/filter_args.h"
+#include "box/filter/syscall_nr.h"
 #include "zygote_filter_data.h"
 
 #if defined(__x86_64__)

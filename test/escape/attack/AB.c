@@ -266,7 +266,7 @@ static const struct verdict verdicts[] = {
 #define CHECK(call) { #call, __NR_##call, -1 },
 #define REFUSE(call, err) { #call, __NR_##call, err },
 #define PRETEND(call) { #call, __NR_##call, -2 },
-#include "../../../src/box/syscalls.def"
+#include "../../../src/box/filter/syscalls.def"
 };
 
 static const struct verdict *verdict_of(long nr)

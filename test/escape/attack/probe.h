@@ -12,7 +12,7 @@
 
 #include "attack.h"
 
-#include "../../../src/box/syscall_nr.h"
+#include "../../../src/box/filter/syscall_nr.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that appears in one step (FI-18): written beside its final name, then renamed over it. A
+ * link at the final name is followed first, so that the file it leads to is replaced and not the
+ * link.
+ *
+ * Whoever watches the directory must be able to tell a new file from a new version of one. A
+ * rename does not say which it was, but it says what the file was called before: there are two
+ * kinds of names.
+ */
+#include "agent/fs/priv.h"
+
+#include "base/io.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#endif
+#define KIND_NEW "new-"
+#define KIND_REPLACES "old-"
+#define TRIES 16 /* for a name that nobody has */
+
+int fs_temp_name(bool replaces, char *ret, size_t size)
+{
+	uint64_t number;
+	int n;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -EIO;
+	n = snprintf(ret, size, FS_UPLOAD_PREFIX "%s%016llx", replaces ? KIND_REPLACES : KIND_NEW,
+		     (unsigned long long)number);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+bool fs_is_temp_name(const char *name, bool *ret_replaces)
+{
+	const char *kind = name + strlen(FS_UPLOAD_PREFIX);
+
+	if (strncmp(name, FS_UPLOAD_PREFIX, strlen(FS_UPLOAD_PREFIX)) != 0)
+		return false;
+	*ret_replaces = strncmp(kind, KIND_REPLACES, strlen(KIND_REPLACES)) == 0;
+	return true;
+}
+
+/* FI-04: only a regular file may be there already. 1: there is one, 0: there is nothing. */
+static int check_target(int dir_fd, const char *name, struct stat *ret)
+{
+	if (fstatat(dir_fd, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISDIR(ret->st_mode))
+		return -EISDIR;
+	return S_ISREG(ret->st_mode) ? 1 : -EINVAL;
+}
+
+static int open_temp(struct fs_upload *u)
+{
+	int r = -EEXIST;
+
+	for (unsigned i = 0; r == -EEXIST && i < TRIES; i++) {
+		r = fs_temp_name(false, u->temp, sizeof(u->temp));
+		if (r < 0)
+			break;
+		u->fd = openat(u->dir_fd, u->temp,
+			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		r = u->fd < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		u->temp[0] = '\0';
+	return r;
+}
+
+int fs_upload_begin(struct fs_upload *u, const char *path)
+{
+	static char target[FS_PATH_SIZE], dir[FS_PATH_SIZE];
+	const char *base;
+	struct stat st;
+	int r;
+
+	memcpy(target, path, strlen(path) + 1);
+	r = fs_path_follow(target);
+	if (r == 0)
+		r = check_target(AT_FDCWD, target, &st);
+	if (r >= 0)
+		r = fs_path_split(target, dir, &base);
+	if (r < 0)
+		return r;
+	memcpy(u->base, base, strlen(base) + 1); /* a checked name */
+	r = fs_parents_make(target, &u->parents);
+	if (r < 0)
+		return r;
+	u->dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return u->dir_fd < 0 ? -errno : open_temp(u);
+}
+
+int fs_upload_add(struct fs_upload *u, const void *data, size_t len)
+{
+	return io_write_all(u->fd, data, len);
+}
+
+/* The new file has no attributes yet, so these become the whole set. */
+static int set_attrs(int fd, const char *attrs, size_t len)
+{
+	for (const char *key = attrs; key < attrs + len;) {
+		const char *value = key + strlen(key) + 1;
+		char name[sizeof(FS_ATTR_PREFIX) + FS_ATTR_KEY_MAX];
+
+		(void)snprintf(name, sizeof(name), FS_ATTR_PREFIX "%s", key);
+		if (fsetxattr(fd, name, value, strlen(value), 0) < 0)
+			return -errno;
+		key = value + strlen(value) + 1;
+	}
+	return 0;
+}
+
+/* Writing to a file changes neither its owner nor its mode, but takes the setuid and setgid bits
+ * away. */
+static int keep_mode(int fd, const struct stat *old)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* An ordinary user cannot give files away; then it is his. */
+	if ((st.st_uid != old->st_uid || st.st_gid != old->st_gid) &&
+	    fchown(fd, old->st_uid, old->st_gid) < 0 && errno != EPERM && errno != EINVAL)
+		return -errno;
+	return fchmod(fd, old->st_mode & 0777) < 0 ? -errno : 0;
+}
+
+static int rename_new(int dir_fd, const char *from, const char *to)
+{
+	return syscall(SYS_renameat2, dir_fd, from, dir_fd, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+/* 1: done. 0: there is nothing to replace. */
+static int replace(struct fs_upload *u)
+{
+	char name[sizeof(u->temp)];
+	struct stat old;
+	int r = check_target(u->dir_fd, u->base, &old);
+
+	if (r <= 0)
+		return r;
+	r = keep_mode(u->fd, &old);
+	if (r == 0)
+		r = fs_temp_name(true, name, sizeof(name));
+	if (r == 0)
+		r = rename_new(u->dir_fd, u->temp, name);
+	if (r < 0)
+		return r;
+	memcpy(u->temp, name, sizeof(name));
+	return renameat(u->dir_fd, u->temp, u->dir_fd, u->base) < 0 ? -errno : 1;
+}
+
+int fs_upload_commit(struct fs_upload *u, const char *attrs, size_t attrs_len)
+{
+	int r = set_attrs(u->fd, attrs, attrs_len);
+
+	if (r < 0)
+		return r;
+	r = -EEXIST;
+	/* Again when a file of that name appears between looking and renaming. */
+	for (unsigned i = 0; r == -EEXIST && i < TRIES; i++) {
+		r = replace(u);
+		if (r == 0)
+			r = rename_new(u->dir_fd, u->temp, u->base);
+	}
+	if (r < 0)
+		return r;
+	u->temp[0] = '\0';
+	u->parents.first = 0;
+	return 0;
+}
+
+void fs_upload_done(struct fs_upload *u)
+{
+	if (u->temp[0])
+		(void)unlinkat(u->dir_fd, u->temp, 0);
+	u->temp[0] = '\0';
+	fd_closep(&u->fd);
+	fd_closep(&u->dir_fd);
+	fs_parents_unmake(&u->parents);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watching a directory. FI-17: nothing is queued here. A reader who is slow makes us wait, then
+ * the kernel's own queue fills up, which is bounded and merges what is equal, and when it
+ * overflows the reader is told that changes were lost.
+ */
+#include "agent/fs/priv.h"
+
+#include <poll.h>
+#include <sys/inotify.h>
+
+#define TOLD_MAX 256 /* names that were found in new directories and whose own events may follow */
+
+static struct watch {
+	struct fs *fs;
+	bool recursive;
+	bool entries;
+	struct fs_tree tree;
+
+	/* A directory that moved away, until the next event says where to: node, or
+	 * FS_NODE_NONE. */
+	uint32_t moving;
+	uint32_t moving_cookie;
+	/* An upload that is being renamed to its final name. */
+	uint32_t upload_cookie;
+	bool upload_replaces;
+	/* What was sent last, so that a stream of writes is told once for each reading of the
+	 * queue. */
+	uint32_t last_what;
+	char last_name[FS_PATH_SIZE];
+
+	size_t n_told;
+	struct {
+		int wd;
+		char *name;
+	} told[TOLD_MAX];
+} w;
+
+/* The reader is gone: nothing is left to do, and there is nothing to undo. */
+static _noreturn_ void stop(void)
+{
+	_exit(0);
+}
+
+static void send_change(uint32_t what, const char *name)
+{
+	static struct fs_entry e;
+	static char path[FS_PATH_SIZE];
+	struct wire_fs_change change = { .what = what };
+	bool exists = what == WIRE_FS_CREATED || what == WIRE_FS_WRITTEN ||
+		      what == WIRE_FS_CHMODDED;
+
+	if (what == w.last_what && what != WIRE_FS_OVERFLOW && strcmp(name, w.last_name) == 0)
+		return;
+	w.last_what = what;
+	memcpy(w.last_name, name, strlen(name) + 1);
+	if (w.entries && exists && fs_path_join(w.tree.root, name, path) == 0)
+		change.has_entry = fs_entry_look(path, path, &e) == 0;
+	if (wire_send2(w.fs->sock, WIRE_CHANGE, &change, sizeof(change), name, strlen(name)) < 0)
+		stop();
+	if (change.has_entry && fs_entry_send(w.fs->sock, &e) < 0)
+		stop();
+}
+
+static void tell(uint32_t what, uint32_t node, const char *name)
+{
+	static char path[FS_PATH_SIZE];
+
+	if (fs_tree_path(&w.tree, node, name, path) < 0)
+		send_change(WIRE_FS_OVERFLOW, "."); /* too long a name to be told */
+	else
+		send_change(what, path[0] ? path : ".");
+}
+
+/* --- directories that appear while we watch -------------------------------------------------- */
+
+static void forget_told(void)
+{
+	while (w.n_told)
+		free(w.told[--w.n_told].name);
+}
+
+/* Once: when the same name appears a second time, that is news. */
+static bool take_told(int wd, const char *name)
+{
+	for (size_t i = 0; i < w.n_told; i++) {
+		if (w.told[i].wd != wd || strcmp(w.told[i].name, name) != 0)
+			continue;
+		free(w.told[i].name);
+		w.told[i] = w.told[--w.n_told];
+		return true;
+	}
+	return false;
+}
+
+/* Something that was in a new directory before it was watched: nobody else will tell of it. */
+static void found(void *arg, uint32_t parent, const char *name)
+{
+	static char relative[FS_PATH_SIZE], path[FS_PATH_SIZE];
+	struct stat st;
+	bool replaces;
+
+	(void)arg;
+	if (fs_is_temp_name(name, &replaces))
+		return;
+	tell(WIRE_FS_CREATED, parent, name);
+	if (fs_tree_path(&w.tree, parent, name, relative) == 0 &&
+	    fs_path_join(w.tree.root, relative, path) == 0 && lstat(path, &st) == 0 &&
+	    S_ISREG(st.st_mode) && st.st_size > 0)
+		tell(WIRE_FS_WRITTEN, parent, name);
+	if (w.n_told < TOLD_MAX) {
+		char *copy = strdup(name);
+
+		if (copy) {
+			w.told[w.n_told].wd = w.tree.nodes[parent].wd;
+			w.told[w.n_told++].name = copy;
+		}
+	}
+}
+
+static void add_directory(uint32_t parent, const char *name, bool is_new)
+{
+	uint32_t node;
+	int r = fs_tree_add(&w.tree, parent, name, &node);
+
+	if (r == 0)
+		r = fs_tree_scan(&w.tree, node, is_new ? found : NULL, NULL);
+	/* Gone again is fine; not being able to watch it is not. */
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EACCES)
+		send_change(WIRE_FS_OVERFLOW, ".");
+}
+
+/* --- events ---------------------------------------------------------------------------------- */
+
+/* The directory that moved away did not come to another place that we see. */
+static void settle_move(void)
+{
+	if (w.moving != FS_NODE_NONE)
+		fs_tree_drop(&w.tree, w.moving);
+	w.moving = FS_NODE_NONE;
+}
+
+static void on_moved_to(const struct inotify_event *e, uint32_t node, bool told)
+{
+	bool is_dir = e->mask & IN_ISDIR;
+
+	if (w.upload_cookie && e->cookie == w.upload_cookie) {
+		w.upload_cookie = 0;
+		if (!w.upload_replaces && !told)
+			tell(WIRE_FS_CREATED, node, e->name);
+		if (!is_dir)
+			tell(WIRE_FS_WRITTEN, node, e->name);
+	} else if (!told) {
+		tell(WIRE_FS_CREATED, node, e->name);
+	}
+	if (!is_dir || !w.recursive)
+		return;
+	if (w.moving != FS_NODE_NONE && e->cookie == w.moving_cookie) {
+		fs_tree_move(&w.tree, w.moving, node, e->name);
+		w.moving = FS_NODE_NONE;
+		return;
+	}
+	settle_move();
+	add_directory(node, e->name, false);
+}
+
+static void on_moved_from(const struct inotify_event *e, uint32_t node)
+{
+	bool replaces;
+
+	settle_move();
+	if (fs_is_temp_name(e->name, &replaces)) {
+		w.upload_cookie = e->cookie;
+		w.upload_replaces = replaces;
+	} else {
+		tell(WIRE_FS_RENAMED, node, e->name);
+	}
+	if (w.recursive && (e->mask & IN_ISDIR)) {
+		w.moving = fs_tree_child(&w.tree, node, e->name);
+		w.moving_cookie = e->cookie;
+	}
+}
+
+static void on_named(const struct inotify_event *e, uint32_t node)
+{
+	bool replaces, told = false;
+
+	if (e->mask & IN_MOVED_FROM) {
+		on_moved_from(e, node);
+		return;
+	}
+	if (fs_is_temp_name(e->name, &replaces))
+		return;
+	if (e->mask & (IN_CREATE | IN_MOVED_TO))
+		told = take_told(e->wd, e->name);
+	if (e->mask & IN_MOVED_TO) {
+		on_moved_to(e, node, told);
+		return;
+	}
+	settle_move();
+	if ((e->mask & IN_CREATE) && !told) {
+		tell(WIRE_FS_CREATED, node, e->name);
+		if (w.recursive && (e->mask & IN_ISDIR))
+			add_directory(node, e->name, true);
+	}
+	if (e->mask & IN_MODIFY)
+		tell(WIRE_FS_WRITTEN, node, e->name);
+	if (e->mask & IN_ATTRIB)
+		tell(WIRE_FS_CHMODDED, node, e->name);
+	if (e->mask & IN_DELETE)
+		tell(WIRE_FS_REMOVED, node, e->name);
+}
+
+/* About a watched directory itself. Those below the root are told by the directory they are in. */
+static void on_unnamed(const struct inotify_event *e, uint32_t node)
+{
+	if (e->mask & IN_IGNORED) {
+		if (node == w.moving)
+			w.moving = FS_NODE_NONE;
+		fs_tree_drop(&w.tree, node);
+		return;
+	}
+	if (node != 0)
+		return;
+	if (e->mask & IN_ATTRIB)
+		send_change(WIRE_FS_CHMODDED, ".");
+	if (e->mask & IN_MOVE_SELF)
+		send_change(WIRE_FS_RENAMED, ".");
+	if (e->mask & IN_DELETE_SELF)
+		send_change(WIRE_FS_REMOVED, ".");
+}
+
+static void on_event(const struct inotify_event *e)
+{
+	uint32_t node = fs_tree_find(&w.tree, e->wd);
+
+	if (e->mask & IN_Q_OVERFLOW) {
+		send_change(WIRE_FS_OVERFLOW, ".");
+		/* Among the lost ones may have been directories. */
+		if (w.recursive && w.tree.nodes[0].wd >= 0 &&
+		    fs_tree_scan(&w.tree, 0, NULL, NULL) < 0)
+			send_change(WIRE_FS_OVERFLOW, ".");
+		return;
+	}
+	if (node == FS_NODE_NONE)
+		return;
+	if (e->len)
+		on_named(e, node);
+	else
+		on_unnamed(e, node);
+}
+
+/* Takes events until there are none. */
+static void read_events(void)
+{
+	static _Alignas(struct inotify_event) char data[16384];
+	ssize_t n;
+
+	while ((n = read(w.tree.fd, data, sizeof(data))) > 0) {
+		w.last_what = 0;
+		for (const char *at = data; at < data + n;) {
+			const struct inotify_event *e = (const struct inotify_event *)at;
+
+			on_event(e);
+			at += sizeof(*e) + e->len;
+		}
+	}
+	if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		stop();
+	/* The queue was empty: whatever was found in new directories has been told by its own
+	 * events too. */
+	settle_move();
+	forget_told();
+}
+
+int fs_watch(struct fs *fs)
+{
+	struct pollfd p[] = { { .fd = -1, .events = POLLIN },
+			      { .fd = fs->sock, .events = POLLIN } };
+	int r;
+
+	w.fs = fs;
+	w.recursive = fs->request->fs.flags & WIRE_FS_RECURSIVE;
+	w.entries = fs->request->fs.flags & WIRE_FS_ENTRIES;
+	w.moving = FS_NODE_NONE;
+	r = fs_tree_open(&w.tree, fs->request->paths[0]);
+	if (r == 0 && w.recursive)
+		r = fs_tree_scan(&w.tree, 0, NULL, NULL);
+	if (r == 0)
+		r = wire_send(fs->sock, WIRE_DONE, NULL, 0);
+	if (r < 0)
+		return r;
+	p[0].fd = w.tree.fd;
+	for (;;) {
+		if (poll(p, ARRAY_SIZE(p), -1) < 0 && errno != EINTR)
+			stop();
+		if (p[1].revents)
+			stop(); /* nothing is expected there but the end */
+		if (p[0].revents)
+			read_events();
+	}
+}

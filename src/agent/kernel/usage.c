@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a cell uses, as far as it can be seen from here: CPU time of the kernel and of the children it has
+ * reaped, and memory of the kernel. What runs in the kernel can deceive us about neither, but can have the
+ * work done by children it does not reap; the box's own limits hold for those.
+ */
+#include "agent/kernel/kernel.h"
+
+#include <time.h>
+
+#define LOOK_US 50000    /* how often a cell with limits is looked at */
+#define AWAKE_US 1000000 /* and any other, so that a pause of the box is not counted as its time */
+
+/* Of all its threads, also those that have ended, to the nanosecond. */
+static uint64_t own_cpu_us(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+void kernel_usage_ready(struct kernel *k)
+{
+	struct kernel_proc_status status;
+	struct kernel_proc p;
+
+	if (kernel_proc_stat(k->pid, &p) == 0) {
+		k->start = p.start;
+		k->ready_rss = p.rss;
+		k->reaped_cpu_us = p.reaped_us;
+	}
+	if (kernel_proc_status(k->pid, &status) < 0)
+		return;
+	k->peak = status.peak;
+	k->knows_user = true;
+	k->uid = status.uid;
+	k->gid = status.gid;
+}
+
+static bool has_limits(const struct cell *c)
+{
+	return c->request.wall_ms || c->request.cpu_ms || c->request.memory_bytes;
+}
+
+void kernel_usage_begin(struct kernel *k)
+{
+	struct cell *c = k->cell;
+
+	c->cpu_begun_us = own_cpu_us(k->pid) + k->reaped_cpu_us;
+	c->peak_begun = k->peak;
+	k->look_us = kernel_now_us() + (has_limits(c) ? LOOK_US : AWAKE_US);
+}
+
+static void note_memory(struct kernel *k, uint64_t rss)
+{
+	k->cell->memory_seen = MAX(k->cell->memory_seen, rss - MIN(rss, k->ready_rss));
+}
+
+static void note_cpu(struct kernel *k, uint64_t cpu_us)
+{
+	k->cell->end.cpu_us = cpu_us - MIN(cpu_us, k->cell->cpu_begun_us);
+}
+
+/* A process that ends can be seen half: its clock is gone, or its memory. Then what was seen before stays. */
+static void look(struct kernel *k)
+{
+	uint64_t own_us = own_cpu_us(k->pid);
+	struct kernel_proc p;
+
+	if (kernel_proc_stat(k->pid, &p) < 0)
+		return;
+	k->reaped_cpu_us = p.reaped_us;
+	if (own_us)
+		note_cpu(k, own_us + p.reaped_us);
+	note_memory(k, p.rss);
+}
+
+static void check_limits(struct kernel *k)
+{
+	const struct cell *c = k->cell;
+	const struct wire_cell *q = &c->request;
+
+	if (q->wall_ms && (kernel_now_us() - c->begun_us) / 1000 >= q->wall_ms)
+		kernel_interrupt(k, WIRE_CELL_WALL, KERNEL_LIMIT_PATIENCE_US);
+	else if (q->cpu_ms && c->end.cpu_us / 1000 >= q->cpu_ms)
+		kernel_interrupt(k, WIRE_CELL_CPU, KERNEL_LIMIT_PATIENCE_US);
+	else if (q->memory_bytes && c->memory_seen > q->memory_bytes)
+		kernel_interrupt(k, WIRE_CELL_MEMORY, KERNEL_LIMIT_PATIENCE_US);
+}
+
+void kernel_usage_look(struct kernel *k)
+{
+	struct cell *c = k->cell;
+
+	if (!cell_is_on(c))
+		return;
+	if (c->request.cpu_ms || c->request.memory_bytes)
+		look(k);
+	if (!k->kill_us)
+		check_limits(k);
+	k->look_us = kernel_now_us() + (has_limits(c) ? LOOK_US : AWAKE_US);
+}
+
+/*
+ * The kernel's peak only ever rises, and only its owner could set it back: in a cell that raised it, it is
+ * the cell's. In one that did not, it is what was seen in between and at the end.
+ */
+void kernel_usage_end(struct kernel *k)
+{
+	struct cell *c = k->cell;
+	struct kernel_proc_status status;
+
+	if (k->state != KERNEL_ENDED) {
+		look(k);
+		if (kernel_proc_status(k->pid, &status) == 0)
+			k->peak = MAX(k->peak, status.peak);
+	}
+	if (k->peak > c->peak_begun)
+		note_memory(k, k->peak);
+	c->end.memory_peak = c->memory_seen;
+}
+
+/* The kernel's last word about one of our own children. */
+void kernel_usage_reaped(struct kernel *k, const struct rusage *used)
+{
+	const struct timeval *user = &used->ru_utime, *in_kernel = &used->ru_stime;
+
+	k->peak = MAX(k->peak, (uint64_t)used->ru_maxrss * 1024);
+	if (cell_is_on(k->cell))
+		note_cpu(k, ((uint64_t)user->tv_sec + (uint64_t)in_kernel->tv_sec) * 1000000 +
+				    (uint64_t)user->tv_usec + (uint64_t)in_kernel->tv_usec);
+}

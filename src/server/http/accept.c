@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/http/accept.h"
+
+#include "server/http/connection.h"
+#include "server/http/http_daemon.h"
+#include "server/port/express.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#define SHORT_OF_MS 100 /* descriptors or memory: somebody may have closed something by then */
+
+struct acceptor {
+	struct server *server;
+	int listen_fd, stop_fd;
+	pthread_t thread;
+};
+
+/* A connection is known to http/connection.h before anybody serves it, and until it is closed. */
+static int admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer)
+{
+	struct server *s = a->server;
+	struct connection *c;
+	int r = connection_add(s->connections, fd, (const struct sockaddr *)peer, &c);
+
+	if (r < 0)
+		return r;
+	if (s->config.server_tls_cert[0]) {
+		http_add(s, fd, peer);
+		return 0;
+	}
+	r = express_give(s->express, c, peer);
+	if (r < 0)
+		connection_remove(s->connections, c);
+	return r;
+}
+
+/* Waits for whatever comes first, or the time; false when it is to stop. */
+static bool wait_for(const struct acceptor *a, int fd, int timeout_ms)
+{
+	struct pollfd p[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = a->stop_fd, .events = POLLIN },
+	};
+
+	return poll(p, ARRAY_SIZE(p), timeout_ms) < 0 || !p[1].revents;
+}
+
+/* There are as many as there may be: this one waits, and with it those in the queue of the listening socket. */
+static bool admit_when_there_is_room(struct acceptor *a, int fd,
+				     const struct sockaddr_storage *peer)
+{
+	int room = connections_room_fd(a->server->connections), r;
+	eventfd_t n;
+
+	while ((r = admit(a, fd, peer)) == -EAGAIN) {
+		if (!wait_for(a, room, -1))
+			break;
+		(void)eventfd_read(room, &n);
+	}
+	if (r < 0)
+		fd_close(fd);
+	return r != -EAGAIN;
+}
+
+static bool take_one(struct acceptor *a)
+{
+	struct sockaddr_storage peer = { 0 };
+	socklen_t len = sizeof(peer);
+	int fd =
+		accept4(a->listen_fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		return admit_when_there_is_room(a, fd, &peer);
+	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		return wait_for(a, -EBADF, SHORT_OF_MS);
+	return true; /* it went away before it was taken */
+}
+
+static void *run(void *arg)
+{
+	struct acceptor *a = arg;
+
+	while (wait_for(a, a->listen_fd, -1))
+		if (!take_one(a))
+			break;
+	return NULL;
+}
+
+int acceptor_start(struct server *s, int listen_fd, struct acceptor **ret)
+{
+	struct acceptor *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->server = s;
+	a->listen_fd = listen_fd;
+	a->stop_fd = eventfd(0, EFD_CLOEXEC);
+	r = a->stop_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, run, a);
+	if (r < 0) {
+		fd_close(a->stop_fd);
+		free(a);
+		return r;
+	}
+	*ret = a;
+	return 0;
+}
+
+void acceptor_stop(struct acceptor *a)
+{
+	(void)eventfd_write(a->stop_fd, 1);
+	pthread_join(a->thread, NULL);
+	fd_close(a->listen_fd);
+	fd_close(a->stop_fd);
+	free(a);
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of the express way, and the one that asks the warden for sockets. */
+#include "server/port/express_priv.h"
+
+#include "base/clock.h"
+#include "server/port/ask.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#define THREADS_MAX 4
+#define EVENTS 64
+#define LOOK_US UINT64_C(25000) /* after idle lines, */
+#define CALM_MS 1000            /* and after the rest when there is none */
+#define STOP_US UINT64_C(50000) /* for what is under way when the service stops */
+
+struct express {
+	struct server *server;
+	size_t n_threads;
+	unsigned next; /* the thread that gets the next connection; atomic */
+	pthread_t dialer;
+	bool dialer_started;
+	pthread_mutex_t lock; /* for what follows */
+	pthread_cond_t wanted;
+	struct line *orders; /* oldest first */
+	struct line **orders_end;
+	bool stop;
+	struct express_thread thread[];
+};
+
+static int watch(struct express_thread *t, int how, int fd, void *source)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+				 .data.ptr = source };
+
+	return epoll_ctl(t->epoll_fd, how, fd, &e) < 0 ? -errno : 0;
+}
+
+int express_watch(struct express_thread *t, int fd, void *source)
+{
+	return watch(t, EPOLL_CTL_ADD, fd, source);
+}
+
+void express_watch_again(struct express_thread *t, int fd, void *source)
+{
+	(void)watch(t, EPOLL_CTL_MOD, fd, source);
+}
+
+void express_unwatch(struct express_thread *t, int fd)
+{
+	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+struct express_thread *express_other_thread(const struct express_thread *t,
+					    const struct express_thread *last)
+{
+	struct express *e = t->express;
+	size_t i = last ? (size_t)(last - e->thread) + 1 : 0;
+
+	if (i < e->n_threads && &e->thread[i] == t)
+		i++;
+	return i < e->n_threads ? &e->thread[i] : NULL;
+}
+
+/* --- the dialer ------------------------------------------------------------------------------------------ */
+
+void express_dial(struct express *e, struct line *l)
+{
+	l->next = NULL;
+	pthread_mutex_lock(&e->lock);
+	*e->orders_end = l;
+	e->orders_end = &l->next;
+	pthread_cond_signal(&e->wanted);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static struct line *next_order(struct express *e)
+{
+	struct line *l;
+
+	pthread_mutex_lock(&e->lock);
+	while (!e->orders && !e->stop)
+		pthread_cond_wait(&e->wanted, &e->lock);
+	l = e->orders;
+	if (l) {
+		e->orders = l->next;
+		if (!e->orders)
+			e->orders_end = &e->orders;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return l;
+}
+
+static void bring(struct line *l)
+{
+	struct express_thread *t = l->thread;
+
+	pthread_mutex_lock(&t->lock);
+	l->next = t->dialed;
+	t->dialed = l;
+	pthread_mutex_unlock(&t->lock);
+	(void)eventfd_write(t->wake_fd, 1);
+}
+
+/* One order after the other: the warden, which they are for, does one thing after the other. */
+static void *dial(void *arg)
+{
+	struct express *e = arg;
+	struct line *l;
+
+	while ((l = next_order(e))) {
+		l->fd = port_link_socket(l->sandbox, 4);
+		bring(l);
+	}
+	return NULL;
+}
+
+/* --- a thread --------------------------------------------------------------------------------------------- */
+
+static void take_dialed(struct express_thread *t)
+{
+	struct line *list;
+
+	pthread_mutex_lock(&t->lock);
+	list = t->dialed;
+	t->dialed = NULL;
+	pthread_mutex_unlock(&t->lock);
+	while (list) {
+		struct line *l = list;
+
+		list = l->next;
+		l->next = NULL;
+		line_dialed(l);
+	}
+}
+
+static void take_event(struct express_thread *t, const struct epoll_event *e)
+{
+	eventfd_t n;
+
+	switch (*(enum express_kind *)e->data.ptr) {
+	case EXPRESS_VISITOR:
+		visitor_event(e->data.ptr, e->events);
+		break;
+	case EXPRESS_LINE:
+		line_event(e->data.ptr, e->events);
+		break;
+	case EXPRESS_WAKE:
+	default:
+		(void)eventfd_read(t->wake_fd, &n);
+		break;
+	}
+}
+
+static void free_robbed(struct express_thread *t)
+{
+	struct line *list;
+
+	pthread_mutex_lock(&t->lock);
+	list = take_ptr(t->robbed);
+	pthread_mutex_unlock(&t->lock);
+	while (list) {
+		struct line *l = list;
+
+		list = l->next;
+		free(l);
+	}
+}
+
+static void bury(struct express_thread *t)
+{
+	free_robbed(t);
+	while (t->dead_visitors) {
+		struct visitor *v = t->dead_visitors;
+
+		t->dead_visitors = v->next;
+		buf_done(&v->out);
+		free(v);
+	}
+	while (t->dead_lines) {
+		struct line *l = t->dead_lines;
+
+		t->dead_lines = l->next;
+		port_link_close(l->link);
+		free(l);
+	}
+}
+
+static void look_after(struct express_thread *t)
+{
+	if (t->now_us - t->looked_us < LOOK_US)
+		return;
+	t->looked_us = t->now_us;
+	lines_look_after(t);
+	for (struct visitor *v = visitors_first(t), *next; v; v = next) {
+		next = v->next;
+		visitor_look_after(v);
+	}
+}
+
+static bool is_stopping(struct express *e)
+{
+	bool stop;
+
+	pthread_mutex_lock(&e->lock);
+	stop = e->stop;
+	pthread_mutex_unlock(&e->lock);
+	return stop;
+}
+
+static void one_round(struct express_thread *t)
+{
+	struct epoll_event events[EVENTS];
+	int n = epoll_wait(t->epoll_fd, events, EVENTS,
+			   lines_any_idle(t) ? (int)(LOOK_US / 1000) : CALM_MS);
+
+	t->now_us = clock_boot_us();
+	for (int i = 0; i < n; i++)
+		take_event(t, &events[i]);
+	take_dialed(t);
+	look_after(t);
+	bury(t);
+}
+
+static void *run(void *arg)
+{
+	struct express_thread *t = arg;
+	uint64_t stopped_us = 0;
+
+	while (!stopped_us || (visitors_first(t) && t->now_us - stopped_us < STOP_US)) {
+		one_round(t);
+		if (!stopped_us && is_stopping(t->express))
+			stopped_us = t->now_us;
+	}
+	while (visitors_first(t))
+		visitor_break_off(visitors_first(t));
+	lines_drop_idle(t);
+	bury(t);
+	return NULL;
+}
+
+/* --- all of them --------------------------------------------------------------------------------------------- */
+
+int express_give(struct express *e, struct connection *c, const struct sockaddr_storage *peer)
+{
+	unsigned n = __atomic_fetch_add(&e->next, 1, __ATOMIC_RELAXED);
+
+	return visitor_new(&e->thread[n % e->n_threads], c, peer);
+}
+
+static int thread_start(struct express *e, struct express_thread *t)
+{
+	struct epoll_event wake = { .events = EPOLLIN, .data.ptr = t };
+	int r;
+
+	t->kind = EXPRESS_WAKE;
+	t->express = e;
+	t->server = e->server;
+	t->head.max = PORT_ASK_MAX;
+	pthread_mutex_init(&t->lock, NULL);
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->epoll_fd < 0 || t->wake_fd < 0 ||
+	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->wake_fd, &wake) < 0)
+		return -errno;
+	r = pthread_create(&t->pthread, NULL, run, t);
+	t->started = r == 0;
+	return -r;
+}
+
+static void thread_free(struct express_thread *t)
+{
+	take_dialed(t); /* nobody waits for them */
+	bury(t);
+	buf_done(&t->head);
+	fd_close(t->wake_fd);
+	fd_close(t->epoll_fd);
+	pthread_mutex_destroy(&t->lock);
+}
+
+static size_t how_many(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : CPU_COUNT(&set);
+
+	return (size_t)MIN(MAX(n, 1), THREADS_MAX);
+}
+
+int express_start(struct server *s, struct express **ret)
+{
+	size_t n = how_many();
+	struct express *e = calloc(1, sizeof(*e) + n * sizeof(e->thread[0]));
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->server = s;
+	e->orders_end = &e->orders;
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->wanted, NULL);
+	r = -pthread_create(&e->dialer, NULL, dial, e);
+	e->dialer_started = r == 0;
+	for (; r == 0 && e->n_threads < n; e->n_threads++)
+		r = thread_start(e, &e->thread[e->n_threads]);
+	if (r < 0) {
+		express_stop(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+void express_stop(struct express *e)
+{
+	if (!e)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->stop = true;
+	pthread_cond_signal(&e->wanted);
+	pthread_mutex_unlock(&e->lock);
+	for (size_t i = 0; i < e->n_threads; i++)
+		(void)eventfd_write(e->thread[i].wake_fd, 1);
+	for (size_t i = 0; i < e->n_threads; i++)
+		if (e->thread[i].started)
+			pthread_join(e->thread[i].pthread, NULL);
+	if (e->dialer_started)
+		pthread_join(e->dialer, NULL);
+	for (size_t i = 0; i < e->n_threads; i++)
+		thread_free(&e->thread[i]);
+	pthread_cond_destroy(&e->wanted);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}

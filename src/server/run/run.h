@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run of code over HTTP: what `glovebox run --json` does, in a box of the warden's that exists for this
+ * request alone. run/request.c reads what was asked for, run/box.c makes the box and moves files,
+ * run/net.c gives it network, run/watch.c runs a command in it, run/route.c is the conversation.
+ */
+#pragma once
+
+#include "base/fail.h"
+#include "run/result.h"
+#include "server/sandbox/link.h"
+#include "server/sandbox/network.h"
+#include "store/store.h"
+#include "wire/wire.h"
+
+#define ONESHOT_FILES_MAX 256
+#define ONESHOT_ENV_MAX 256
+#define ONESHOT_ARGS_MAX 1024
+#define ONESHOT_OUTPUT_FILES_MAX 1000
+#define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
+#define ONESHOT_TICK_MS 20 /* how often the counters of a command are looked at */
+
+struct outlet;
+struct share;
+
+struct oneshot_file {
+	char *path; /* relative to the home, or absolute */
+	unsigned char *data;
+	size_t len;
+};
+
+struct oneshot_step {
+	char **argv; /* NULL-terminated */
+	struct run_limits limits;
+};
+
+/* What a run has of what is everybody's: run/hold.c. */
+struct oneshot_claim {
+	struct share *share; /* of its key; NULL: it has nothing */
+	size_t held;         /* bytes of its result that count, */
+	size_t small;        /* and those that do not */
+};
+
+struct oneshot {
+	struct link *link;
+	enum warden_template template;
+	char *code; /* or NULL: argv was given */
+	size_t code_len;
+	char *code_file;
+	bool has_compile;
+	struct oneshot_step compile;
+	struct oneshot_step run;
+	char **env; /* "NAME=value", NULL-terminated */
+	unsigned char *input;
+	size_t input_len;
+	struct oneshot_file files[ONESHOT_FILES_MAX];
+	size_t n_files;
+	bool fetch_outputs;
+	bool script; /* of the kind that a loaded interpreter can become */
+	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
+	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
+	void *emit_arg;
+	/* For emit(), whenever it waits: looks at the clock and the counters. False: the run is over, so there is nothing
+	 * to wait for. NULL while no command runs. */
+	bool (*goes_on)(void *arg);
+	void *goes_on_arg;
+	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
+	int client_fd;  /* who hangs up here wants it no more; -EBADF: that is said as above */
+	struct oneshot_claim claim;
+
+	struct server *server;
+	char key_id[STORE_ID_SIZE];
+	struct network
+		network; /* what it may reach; egress has taken it over once there is an outlet */
+	struct outlet *outlet; /* or NULL */
+
+	char id[WARDEN_ID_SIZE]; /* of the box; empty: there is none */
+	int control_fd;
+	json_t *contents; /* of the outputs: array of base64 texts in the order of result.outputs */
+	struct run_result result;
+};
+
+#define ONESHOT_INIT                                                                               \
+	{                                                                                          \
+		.client_fd = -EBADF, .control_fd = -EBADF                                          \
+	}
+
+/* What clients may ask for at most. */
+struct oneshot_bounds {
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t files;
+	uint32_t pids;
+	uint32_t cpu_milli;
+	uint64_t timeout_us;
+};
+
+/* Before the rest is read: settings of the network (NULL: none). -EBADMSG: *fail says what the client should change. */
+_must_check_ int oneshot_read_network(struct server *s, const char *key_id, const json_t *settings,
+				      struct oneshot *o, struct fail *fail);
+/* Reads the body, which openapi.json has checked. Negative: *fail says what the client should change. */
+_must_check_ int oneshot_read(const json_t *body, const struct language *languages,
+			      size_t n_languages, const struct oneshot_bounds *bounds,
+			      struct oneshot *ret, struct fail *fail);
+void oneshot_done(struct oneshot *o);
+
+/* Before it is run: -EUSERS when the key has max runs already. oneshot_done() undoes it. */
+_must_check_ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max);
+
+/* Makes the box, runs everything, ends the box. The result is complete whatever it returns; negative: the
+ * service could not do it, *fail says why. */
+_must_check_ int oneshot_run(struct oneshot *o, struct fail *fail);
+
+/* Who takes over the claim gives it back with this; oneshot_done() does so otherwise. */
+void oneshot_release(struct oneshot_claim *c);
+
+/* --- between oneshot_*.c ------------------------------------------------------------------------- */
+
+/* So many bytes more of a result that is kept; -EDQUOT: its key's results, or all together, are as large as they may be. */
+_must_check_ int oneshot_hold(struct oneshot *o, size_t bytes);
+#define ONESHOT_FULL                                                                               \
+	"the service holds as many results as it may, of this key or of all: try again in a moment, or take the output as it comes"
+
+/* A socket for an operation in the box. */
+_must_check_ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len);
+_must_check_ int oneshot_usage(struct oneshot *o, struct warden_usage *ret);
+_must_check_ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step,
+			       struct run_usage *usage, struct fail *fail);
+_must_check_ int oneshot_send_files(struct oneshot *o, struct fail *fail);
+_must_check_ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail);
+
+/* The variables for a box that has network; NULL: it has none. */
+const char *const *oneshot_network_env(const struct oneshot *o);
+_must_check_ int oneshot_open_network(struct oneshot *o, struct fail *fail);
+/* The box is gone: what it did with its network goes into the result. */
+void oneshot_end_network(struct oneshot *o);
+void oneshot_forget_network(struct oneshot *o);
+
+json_t *oneshot_json(const struct oneshot *o);

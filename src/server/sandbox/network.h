@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox may reach, from what its client asked for to what egress is told.
+ *
+ *	sandbox/network_read.c     settings of a sandbox and of the service as rules; knows nobody
+ *	sandbox/network_headers.c  the same for headers that egress adds
+ *	sandbox/network_send.c     rules as messages
+ *	sandbox/network_env.c      what programs are told
+ *	outlet*.c          boxes that have a way out, and the conversation with egress about them
+ *	control/network.c  requests
+ */
+#pragma once
+
+#include "base/fail.h"
+#include "service/config.h"
+#include "wire/egress.h"
+
+#include <jansson.h>
+
+struct server;
+
+#define NETWORK_HEADER_HOSTS_MAX 10 /* as E2B has it, */
+#define NETWORK_HEADERS_MAX 20      /* for each host */
+#define NETWORK_VALUE_MAX 2048      /* of a header, before secrets are put in */
+
+struct network_header {
+	char host[POLICY_NAME_SIZE]; /* ".name": everything below it */
+	char *name;
+	char *value; /* with its placeholders: what they stand for is only ever in a message */
+	bool tls;
+};
+
+/* One that allows nothing is all zero. */
+struct network {
+	bool base_allow;
+	bool is_default; /* the client named nothing: these are the operator's sets */
+	char use[POLICY_USES_MAX][POLICY_SET_NAME_SIZE];
+	size_t n_uses;
+	struct rule *rules;
+	size_t n_rules;
+	struct network_header *headers;
+	size_t n_headers;
+};
+
+/* What allow_internet_access says. */
+enum network_internet { NETWORK_UNSAID, NETWORK_INTERNET, NETWORK_NO_INTERNET };
+
+/*
+ * Reads allowOut, denyOut and rules of a sandbox's network settings (NULL: it has none) under the service's. -EINVAL:
+ * fail says which entry is wrong and why; -EOPNOTSUPP: this service gives no network.
+ *
+ * E2B's rules: what is allowed beats what is denied; names may only be allowed where everything else is denied;
+ * no internet is the same as to deny everything. Ours: as soon as a list is there, only what it names is allowed
+ * (egress.internet = "listed"), and without lists the operator's default sets are.
+ */
+_must_check_ int network_read(const json_t *settings, enum network_internet internet,
+			      const struct config *c, struct network *ret, struct fail *fail);
+/* Of rules: {host: [{transform: {headers: {name: value}}, tls: bool}]}. For network_read(). */
+_must_check_ int network_read_headers(const json_t *rules, struct network *ret, struct fail *fail);
+void network_done(struct network *n);
+/* Does it allow anything at all? */
+bool network_allows(const struct network *n);
+/* Does the text have a place for something that only egress is to know? */
+bool network_has_placeholder(const char *text);
+/* Has one of the headers a place for this secret? */
+bool network_uses_secret(const struct network *n, const char *name);
+
+/* Puts secrets into a header's value. Negative: one of them is not there. */
+typedef int network_expand(void *arg, const char *value, char ret[static EGRESS_HEADER_VALUE_SIZE]);
+
+/* The first header that says the same, perhaps this one itself: equal values are kept only once. */
+size_t network_first_equal(const struct network *n, size_t i);
+
+/*
+ * All of it as messages to egress, which answers with one APPLIED. Negative: egress does not listen. A header whose
+ * secret is not there, or too long beside the others, is sent without a value, so that the host stays one that is
+ * spoken to with TLS; *ret_missing says how many.
+ */
+_must_check_ int network_send(int sock, const char id[static WARDEN_ID_SIZE],
+			      const struct network *n, const struct egress_limits *limits,
+			      network_expand *expand, void *arg, size_t *ret_missing);
+
+/* A secret of this key was changed or removed: boxes whose headers have it are told. */
+void network_secret_changed(struct server *s, const char *key_id, const char *name);
