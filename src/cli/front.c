@@ -49,7 +49,8 @@ static bool may_go_to_service(const struct run_request *q)
 }
 
 /* Can we do it? Then *ret is its template. Looks at what was asked for, and whether the template is ready. */
-static bool is_plain(const struct run_args *a, const struct run_request *q, struct template *ret)
+static bool run_is_plain(const struct run_args *a, const struct run_request *q,
+			 struct template *ret)
 {
 	struct fail why_not = { 0 };
 
@@ -57,7 +58,7 @@ static bool is_plain(const struct run_args *a, const struct run_request *q, stru
 	       template_find(q->template_name, "", ret, &why_not) == 0;
 }
 
-/* As cli_run() does it, without what is_plain() has ruled out. */
+/* As cli_run() does it, without what run_is_plain() has ruled out. */
 static int run_plain(struct run_args *a, struct run_request *q, const struct template *t)
 {
 	struct run_result r = { 0 }; /* owns nothing: that would be JSON, and what is for it */
@@ -83,7 +84,7 @@ static int run_if_plain(int argc, char **argv)
 	struct fail why_not = { 0 };
 	struct template t;
 
-	if (run_args_options(argc, argv, &a, &q, &why_not) != 0 || !is_plain(&a, &q, &t))
+	if (run_args_options(argc, argv, &a, &q, &why_not) != 0 || !run_is_plain(&a, &q, &t))
 		return NOT_PLAIN;
 	return run_plain(&a, &q, &t);
 }

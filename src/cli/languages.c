@@ -174,7 +174,7 @@ static int print_json(const struct row *rows, size_t n)
 	return r < 0 || putchar('\n') == EOF || fflush(stdout) == EOF ? -EIO : 0;
 }
 
-static void join(char *const *list, char *ret, size_t size)
+static void words_join(char *const *list, char *ret, size_t size)
 {
 	size_t len = 0;
 
@@ -204,7 +204,7 @@ static int print_table(const struct row *rows, size_t n)
 		const struct language *l = rows[i].language;
 		char extensions[64];
 
-		join(l->extensions, extensions, sizeof(extensions));
+		words_join(l->extensions, extensions, sizeof(extensions));
 		(void)printf("%-12s %-*s %-9s %-6s %-20s %s\n", l->name, width, l->title,
 			     l->compile ? "yes" : "no", language_stateful(l) ? "kept" : "no",
 			     extensions, row_version(&rows[i]));

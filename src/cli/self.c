@@ -15,7 +15,7 @@ static _noreturn_ void child(const char *program, const char *const *argv, int o
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	/* A box must not outlive whoever asked for it; SIGTERM lets it be taken down in order. */
+	/* A box must not outlive the process that asked for it; SIGTERM lets it be taken down in order. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(125);
 	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd < 0 ? null_fd : out_fd, 1) < 0 ||

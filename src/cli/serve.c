@@ -11,7 +11,7 @@ static const char help_head[] =
 	"Usage: glovebox serve [OPTION]…\n"
 	"\n"
 	"Serves sandboxes over HTTP: E2B's SDKs and 'glovebox create', 'exec', 'ls' … talk to it.\n"
-	"The first start makes a key, prints it once and keeps it for the command line of whoever\n"
+	"The first start makes a key, prints it once and keeps it for the command line of the user who\n"
 	"started it.\n"
 	"\n"
 	"  --config                            file of settings; see glovebox.toml(5)\n"

@@ -27,21 +27,21 @@ static const char *const sources[] = {
 	[CONFIG_FLAG] = "flag",
 };
 
-struct request {
+struct arguments {
 	struct config config;
 	const char *path; /* or NULL: the usual one */
 	bool json;
 	bool help;
 };
 
-static int finish(void)
+static int config_finish(void)
 {
 	return fflush(stdout) == EOF || ferror(stdout) ?
 		       client_error(CLIENT_FAILURE, "cannot write the answer") :
 		       CLIENT_OK;
 }
 
-static int run_check(struct request *q)
+static int run_check(struct arguments *q)
 {
 	char usual[CONFIG_TEXT_SIZE];
 	struct fail fail;
@@ -58,7 +58,7 @@ static int run_check(struct request *q)
 	if (config_check(&q->config, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s: %s", q->path, fail.msg);
 	(void)printf("%s: no mistakes\n", q->path);
-	return finish();
+	return config_finish();
 }
 
 static json_t *config_json(const struct config *c)
@@ -101,7 +101,7 @@ static int print_table(const struct config *c)
 	return table_print(&t);
 }
 
-static int run_show(struct request *q)
+static int run_show(struct arguments *q)
 {
 	struct fail fail;
 
@@ -111,7 +111,7 @@ static int run_show(struct request *q)
 }
 
 /* What is installed as glovebox.toml beside the documentation. */
-static int run_example(struct request *q)
+static int run_example(struct arguments *q)
 {
 	size_t section_len = 0;
 	const char *section = "";
@@ -134,12 +134,12 @@ static int run_example(struct request *q)
 		quote = config_is_quoted(i) ? "\"" : "";
 		(void)printf("# %s\n#%s = %s%s%s\n", config_help(i), dot + 1, quote, value, quote);
 	}
-	return finish();
+	return config_finish();
 }
 
 static const struct action {
 	const char *name;
-	int (*run)(struct request *q);
+	int (*run)(struct arguments *q);
 	bool file;    /* takes FILE */
 	bool options; /* takes --config and -o */
 } actions[] = {
@@ -148,7 +148,7 @@ static const struct action {
 	{ .name = "example", .run = run_example },
 };
 
-static int read_options(struct request *q, const struct action *action, int argc, char **argv)
+static int read_options(struct arguments *q, const struct action *action, int argc, char **argv)
 {
 	enum { OPT_CONFIG = 256 };
 	static const struct option options[] = {
@@ -189,7 +189,7 @@ static int read_options(struct request *q, const struct action *action, int argc
 
 static int run_action(const struct action *action, int argc, char **argv)
 {
-	struct request q = { 0 };
+	struct arguments q = { 0 };
 	int r = read_options(&q, action, argc, argv);
 
 	if (r != CLIENT_OK)

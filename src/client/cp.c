@@ -45,7 +45,7 @@ static void last_name(const char *path, char *ret, size_t size)
 	(void)snprintf(ret, size, "%.*s", (int)(len - from), path + from);
 }
 
-static int join(char *ret, size_t size, const char *dir, const char *name)
+static int path_join(char *ret, size_t size, const char *dir, const char *name)
 {
 	size_t len = strlen(dir);
 
@@ -79,7 +79,7 @@ static int fetch_file(struct transfer *t, const char *path, int dir_fd, const ch
 	return r;
 }
 
-static int open_dir(int dir_fd, const char *name, struct fail *fail)
+static int cp_open_dir(int dir_fd, const char *name, struct fail *fail)
 {
 	int fd;
 
@@ -107,7 +107,7 @@ static int fetch_dir(struct transfer *t, const char *path, int dir_fd, unsigned 
 
 		if (r < 0)
 			break;
-		if (!name_ok(name) || join(sub, sizeof(sub), path, name) < 0) {
+		if (!name_ok(name) || path_join(sub, sizeof(sub), path, name) < 0) {
 			r = fail_set(fail, EPROTO, "cp",
 				     "the sandbox has a name that cannot be used here");
 		} else if (json_object_get(e, "symlinkTarget") ||
@@ -117,7 +117,7 @@ static int fetch_dir(struct transfer *t, const char *path, int dir_fd, unsigned 
 		} else if (!strcmp(type, "FILE_TYPE_FILE")) {
 			r = fetch_file(t, sub, dir_fd, name, fail);
 		} else {
-			_cleanup_(fd_closep) int sub_fd = open_dir(dir_fd, name, fail);
+			_cleanup_(fd_closep) int sub_fd = cp_open_dir(dir_fd, name, fail);
 
 			r = sub_fd < 0 ? sub_fd : fetch_dir(t, sub, sub_fd, depth + 1, fail);
 		}
@@ -171,7 +171,7 @@ static int fetch(struct transfer *t, const char *from, const char *to, struct fa
 	if (strcmp(type, "FILE_TYPE_DIRECTORY") != 0)
 		return fail_set(fail, EINVAL, "cp", "%s is neither a file nor a directory", from);
 	{
-		_cleanup_(fd_closep) int sub_fd = open_dir(dir_fd, name, fail);
+		_cleanup_(fd_closep) int sub_fd = cp_open_dir(dir_fd, name, fail);
 
 		return sub_fd < 0 ? sub_fd : fetch_dir(t, from, sub_fd, 0, fail);
 	}
@@ -221,7 +221,7 @@ static int send_dir(struct transfer *t, int dir_fd, const char *path, unsigned d
 
 		if (!name_ok(entry->d_name))
 			continue;
-		r = join(sub, sizeof(sub), path, entry->d_name) < 0 ?
+		r = path_join(sub, sizeof(sub), path, entry->d_name) < 0 ?
 			    fail_set(fail, ENAMETOOLONG, "cp", "%s: the path is too long",
 				     entry->d_name) :
 			    send_name(t, dir_fd, entry->d_name, sub, depth, fail);
@@ -239,7 +239,7 @@ static int send_path(struct transfer *t, const char *from, const char *to, struc
 	/* An existing directory takes it in; "ID:" is the home. */
 	if (!*to || (transfer_type(t, to, type, sizeof(type), fail) == 0 &&
 		     !strcmp(type, "FILE_TYPE_DIRECTORY")))
-		r = !name_ok(name) ? 0 : join(target, sizeof(target), *to ? to : "~", name);
+		r = !name_ok(name) ? 0 : path_join(target, sizeof(target), *to ? to : "~", name);
 	if (r < 0)
 		return fail_set(fail, ENAMETOOLONG, "cp", "%s: the path is too long", to);
 	/* What was named is followed if it is a link; what is found below is not. */

@@ -26,7 +26,7 @@ static const char create_help[] =
 	"  glovebox exec $id -- python3 -c 'print(6 * 7)'\n"
 	"  glovebox create --allow example.com --allow-set packages\n";
 
-static int add_pair(json_t *to, const char *text)
+static int create_add_pair(json_t *to, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	char name[256];
@@ -70,8 +70,8 @@ static json_t *create_body(int argc, char **argv, bool *ret_json, int *ret_statu
 			status = client_error(CLIENT_USAGE,
 					      "--timeout %s: give a duration such as 30s or 5m",
 					      optarg);
-		else if ((c == ENV && add_pair(env, optarg) < 0) ||
-			 (c == METADATA && add_pair(metadata, optarg) < 0))
+		else if ((c == ENV && create_add_pair(env, optarg) < 0) ||
+			 (c == METADATA && create_add_pair(metadata, optarg) < 0))
 			status = client_error(CLIENT_USAGE, "%s: give NAME=VALUE", optarg);
 		else if (c == 'o' && client_output_format(optarg, ret_json) < 0)
 			status = client_error(CLIENT_USAGE, "-o %s: json or table", optarg);

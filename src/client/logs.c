@@ -98,7 +98,7 @@ static int show_new(struct api *a, const struct wanted *w, struct seen *seen, st
 	return fflush(stdout) == EOF ? fail_set(fail, EIO, "logs", "cannot write the log") : 0;
 }
 
-static int follow(struct api *a, const struct wanted *w)
+static int logs_follow(struct api *a, const struct wanted *w)
 {
 	const struct timespec pause = { .tv_nsec = FOLLOW_MS * 1000000L };
 	struct seen seen = { 0 };
@@ -154,7 +154,7 @@ int client_logs(int argc, char **argv)
 	if (api_open(&a, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s", fail.msg);
 	wanted.id = id;
-	status = follow(&a, &wanted);
+	status = logs_follow(&a, &wanted);
 	api_close(&a);
 	return status;
 }

@@ -20,7 +20,7 @@ static const char ls_help[] = "Usage: glovebox ls [OPTION]…\n"
 			      "  glovebox ls -q | xargs -r glovebox kill\n";
 
 /* All pages. */
-static int list_all(struct api *a, const char *state, json_t **ret, struct fail *fail)
+static int ls_list_all(struct api *a, const char *state, json_t **ret, struct fail *fail)
 {
 	char path[1024], next[512] = "";
 	json_t *all = json_array();
@@ -134,7 +134,7 @@ int client_ls(int argc, char **argv)
 		return client_error(CLIENT_USAGE, "--state %s: running or paused", state);
 	if (optind < argc)
 		return client_help(ls_help, false);
-	if (api_open(&a, &fail) < 0 || list_all(&a, state, &list, &fail) < 0)
+	if (api_open(&a, &fail) < 0 || ls_list_all(&a, state, &list, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s", fail.msg);
 	if (json)
 		return client_print_json(list);

@@ -31,7 +31,7 @@ static const char help[] =
 
 /* --- options ------------------------------------------------------------------------------------------------ */
 
-static void add_text(json_t *to, const char *list, json_t *text)
+static void network_add_text(json_t *to, const char *list, json_t *text)
 {
 	json_t *entries = json_object_get(to, list);
 
@@ -46,13 +46,13 @@ bool network_option(json_t *network, int option, const char *value)
 {
 	switch (option) {
 	case NETWORK_ALLOW:
-		add_text(network, "allowOut", json_string(value));
+		network_add_text(network, "allowOut", json_string(value));
 		return true;
 	case NETWORK_ALLOW_SET:
-		add_text(network, "allowOut", json_sprintf("set:%s", value));
+		network_add_text(network, "allowOut", json_sprintf("set:%s", value));
 		return true;
 	case NETWORK_DENY:
-		add_text(network, "denyOut", json_string(value));
+		network_add_text(network, "denyOut", json_string(value));
 		return true;
 	default:
 		return false;
@@ -63,7 +63,7 @@ bool network_option(json_t *network, int option, const char *value)
 void network_options_done(json_t *network)
 {
 	if (json_object_get(network, "allowOut"))
-		add_text(network, "denyOut", json_string(EVERYTHING));
+		network_add_text(network, "denyOut", json_string(EVERYTHING));
 }
 
 /* --- showing it ---------------------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static void print_rules(const json_t *info)
 		(void)printf("It reaches what the service lets every sandbox reach.\n");
 }
 
-static long long number(const json_t *o, const char *name)
+static long long network_number(const json_t *o, const char *name)
 {
 	return (long long)json_integer_value(json_object_get(o, name));
 }
@@ -144,12 +144,12 @@ static void print_totals(const json_t *totals)
 {
 	char up[16], down[16];
 
-	client_bytes((double)number(totals, "bytes_up"), up, sizeof(up));
-	client_bytes((double)number(totals, "bytes_down"), down, sizeof(down));
+	client_bytes((double)network_number(totals, "bytes_up"), up, sizeof(up));
+	client_bytes((double)network_number(totals, "bytes_down"), down, sizeof(down));
 	(void)printf(
 		"\n%lld allowed, %lld refused, %lld failed, %lld lookups, %s sent, %s received\n\n",
-		number(totals, "allowed"), number(totals, "refused"), number(totals, "failed"),
-		number(totals, "lookups"), up, down);
+		network_number(totals, "allowed"), network_number(totals, "refused"),
+		network_number(totals, "failed"), network_number(totals, "lookups"), up, down);
 }
 
 static int print_connections(const json_t *list)
@@ -167,9 +167,9 @@ static int print_connections(const json_t *list)
 		if (i + SHOWN < n)
 			continue;
 		if (json_is_integer(json_object_get(c, "port")))
-			(void)snprintf(port, sizeof(port), ":%lld", number(c, "port"));
-		client_bytes((double)number(c, "bytes_up"), up, sizeof(up));
-		client_bytes((double)number(c, "bytes_down"), down, sizeof(down));
+			(void)snprintf(port, sizeof(port), ":%lld", network_number(c, "port"));
+		client_bytes((double)network_number(c, "bytes_up"), up, sizeof(up));
+		client_bytes((double)network_number(c, "bytes_down"), down, sizeof(down));
 		table_add(&t, "%s%s", *name ? name : address, port);
 		table_add(&t, "%s", client_text(c, "how"));
 		table_add(&t, "%s", client_text(c, "verdict"));
@@ -192,7 +192,7 @@ int network_ask(struct api *a, const char *id, size_t limit, json_t **ret, struc
 	return api_call(a, "GET", path, NULL, ret, fail);
 }
 
-static int show(struct api *a, const char *id, const char *path, bool json)
+static int network_show(struct api *a, const char *id, const char *path, bool json)
 {
 	_cleanup_(json_decrefp) json_t *info = NULL;
 	_cleanup_(json_decrefp) json_t *did = NULL;
@@ -275,5 +275,5 @@ int client_network(int argc, char **argv)
 		return client_error(CLIENT_FAILURE, "%s: there is no such sandbox", argv[optind]);
 	if (api_open(&a, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s", fail.msg);
-	return changes ? change(&a, path, network) : show(&a, argv[optind], path, json);
+	return changes ? change(&a, path, network) : network_show(&a, argv[optind], path, json);
 }

@@ -56,7 +56,7 @@ static int interrupted(struct talk *t)
 }
 
 /* Until the answer ends; 1 when it was interrupted. */
-static int follow(struct talk *t, CURLM *multi)
+static int cell_follow(struct talk *t, CURLM *multi)
 {
 	int running = 1;
 
@@ -81,7 +81,7 @@ static CURLcode result_of(CURLM *multi)
 }
 
 /* A cell that was refused is told of like one that failed; a service that is gone is the end. */
-static int finish(struct talk *t, struct cell *c, CURLcode code, struct fail *fail)
+static int cell_finish(struct talk *t, struct cell *c, CURLcode code, struct fail *fail)
 {
 	long status = 0;
 	int r;
@@ -98,7 +98,7 @@ static int finish(struct talk *t, struct cell *c, CURLcode code, struct fail *fa
 	return r < 0 ? r : say_error(c, "Refused", (const char *)c->reason.data);
 }
 
-static int perform(struct talk *t, struct cell *c, struct fail *fail)
+static int cell_perform(struct talk *t, struct cell *c, struct fail *fail)
 {
 	CURLM *multi = curl_multi_init();
 	int r, stopped;
@@ -106,8 +106,9 @@ static int perform(struct talk *t, struct cell *c, struct fail *fail)
 	if (!multi)
 		return fail_set(fail, ENOMEM, "repl", "out of memory");
 	(void)curl_multi_add_handle(multi, c->curl);
-	stopped = follow(t, multi);
-	r = stopped ? say_error(c, "KeyboardInterrupt", "") : finish(t, c, result_of(multi), fail);
+	stopped = cell_follow(t, multi);
+	r = stopped ? say_error(c, "KeyboardInterrupt", "") :
+		      cell_finish(t, c, result_of(multi), fail);
 	(void)curl_multi_remove_handle(multi, c->curl);
 	(void)curl_multi_cleanup(multi);
 	return r;
@@ -134,7 +135,7 @@ int talk_cell(struct talk *t, const json_t *code, struct fail *fail)
 	curl_easy_setopt(c.curl, CURLOPT_POSTFIELDS, text);
 	curl_easy_setopt(c.curl, CURLOPT_WRITEFUNCTION, on_bytes);
 	curl_easy_setopt(c.curl, CURLOPT_WRITEDATA, &c);
-	r = more ? perform(t, &c, fail) : fail_set(fail, ENOMEM, "repl", "out of memory");
+	r = more ? cell_perform(t, &c, fail) : fail_set(fail, ENOMEM, "repl", "out of memory");
 	curl_easy_cleanup(c.curl);
 	curl_slist_free_all(headers);
 	buf_done(&c.reason);

@@ -13,7 +13,7 @@
 #define WAKE_MS 60000 /* how often is looked whether its end must be put off */
 #define INTERPRETER_PORT 49999u
 
-static int say(json_t *line)
+static int repl_say(json_t *line)
 {
 	int r = line ? json_dumpf(line, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) : -1;
 
@@ -66,7 +66,7 @@ static int make_sandbox(struct talk *t, const json_t *wanted, struct fail *fail)
 			fail);
 }
 
-static int restart(struct talk *t, struct fail *fail)
+static int repl_restart(struct talk *t, struct fail *fail)
 {
 	char path[128];
 	int r;
@@ -79,7 +79,7 @@ static int restart(struct talk *t, struct fail *fail)
 
 /* --- requests --------------------------------------------------------------------------------------- */
 
-static int on_request(struct talk *t, const json_t *o, struct fail *fail)
+static int repl_on_request(struct talk *t, const json_t *o, struct fail *fail)
 {
 	const json_t *code = json_object_get(o, "code");
 	int r = 0;
@@ -87,13 +87,13 @@ static int on_request(struct talk *t, const json_t *o, struct fail *fail)
 	if (json_is_string(code))
 		r = talk_cell(t, code, fail);
 	else if (json_is_true(json_object_get(o, "restart")))
-		r = restart(t, fail);
+		r = repl_restart(t, fail);
 	else
 		return 0; /* an interrupt that came too late */
-	return r < 0 ? r : say(json_pack("{sb}", "ready", 1));
+	return r < 0 ? r : repl_say(json_pack("{sb}", "ready", 1));
 }
 
-static int serve(struct talk *t, struct fail *fail)
+static int repl_serve(struct talk *t, struct fail *fail)
 {
 	int r = 0;
 
@@ -103,7 +103,7 @@ static int serve(struct talk *t, struct fail *fail)
 
 		own_keep(&t->own);
 		if (o) {
-			r = on_request(t, o, fail);
+			r = repl_on_request(t, o, fail);
 			json_decref(o);
 			continue;
 		}
@@ -145,11 +145,11 @@ int client_repl_request(int argc, char **argv)
 	(void)argv;
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (r == 0)
-		r = say(json_pack("{sb}", "ready", 1));
+		r = repl_say(json_pack("{sb}", "ready", 1));
 	if (r == 0)
-		r = serve(&t, &fail);
+		r = repl_serve(&t, &fail);
 	if (r < 0 && fail.msg[0])
-		(void)!say(json_pack("{ss}", "error", fail.msg));
+		(void)!repl_say(json_pack("{ss}", "error", fail.msg));
 	own_remove(&t.own);
 	json_decref(t.limits);
 	buf_done(&t.requests.text);

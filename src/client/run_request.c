@@ -37,7 +37,7 @@ static int say_error(const struct fail *fail)
 	return putchar('\n') == EOF || fflush(stdout) == EOF ? CLIENT_FAILURE : CLIENT_OK;
 }
 
-static int pass_on(struct api *a, const struct buf *request, struct fail *fail)
+static int run_pass_on(struct api *a, const struct buf *request, struct fail *fail)
 {
 	struct passing_on p = { .reason = BUF_INIT(REASON_MAX) };
 	struct curl_slist *headers = NULL, *more;
@@ -77,7 +77,7 @@ int client_run_request(int argc, char **argv)
 	(void)argv;
 	if (buf_read_fd(&request, STDIN_FILENO) < 0 || !request.len)
 		return client_error(CLIENT_USAGE, "this is for 'glovebox run'");
-	if (api_open(&a, &fail) < 0 || pass_on(&a, &request, &fail) < 0)
+	if (api_open(&a, &fail) < 0 || run_pass_on(&a, &request, &fail) < 0)
 		return say_error(&fail);
 	return CLIENT_OK;
 }

@@ -33,7 +33,7 @@ static const char help[] =
 	"  pass show openai | glovebox secret set openai\n"
 	"  glovebox secret ls\n";
 
-struct request {
+struct arguments {
 	const char *file; /* or NULL */
 	bool json, quiet;
 	char **words;
@@ -117,7 +117,7 @@ static void cut_line_end(struct buf *b)
 		b->data[b->len] = '\0';
 }
 
-static int read_value(const struct request *q, struct buf *ret)
+static int read_value(const struct arguments *q, struct buf *ret)
 {
 	int r;
 
@@ -168,7 +168,7 @@ static int send_value(struct api *a, const char *name, const struct buf *value, 
 	return r;
 }
 
-static int run_set(const struct request *q)
+static int run_set(const struct arguments *q)
 {
 	_cleanup_(value_done) struct buf value = BUF_INIT(VALUE_MAX + 2);
 	_cleanup_(api_closep) struct api a = { 0 };
@@ -192,7 +192,7 @@ static int run_set(const struct request *q)
 	return CLIENT_OK;
 }
 
-static int run_rm(const struct request *q)
+static int run_rm(const struct arguments *q)
 {
 	_cleanup_(api_closep) struct api a = { 0 };
 	struct fail fail = { 0 };
@@ -217,7 +217,7 @@ static int run_rm(const struct request *q)
 
 /* --- ls ----------------------------------------------------------------------------------------------------- */
 
-static int list_all(struct api *a, json_t **ret, struct fail *fail)
+static int secret_list_all(struct api *a, json_t **ret, struct fail *fail)
 {
 	char path[1024], next[512] = "";
 	json_t *all = json_array();
@@ -272,7 +272,7 @@ static int print_names(const json_t *list)
 	return fflush(stdout) == EOF || ferror(stdout) ? CLIENT_FAILURE : CLIENT_OK;
 }
 
-static int run_ls(const struct request *q)
+static int run_ls(const struct arguments *q)
 {
 	_cleanup_(api_closep) struct api a = { 0 };
 	_cleanup_(json_decrefp) json_t *list = NULL;
@@ -280,7 +280,7 @@ static int run_ls(const struct request *q)
 
 	if (q->n_words > 0)
 		return client_help(help, false);
-	if (api_open(&a, &fail) < 0 || list_all(&a, &list, &fail) < 0)
+	if (api_open(&a, &fail) < 0 || secret_list_all(&a, &list, &fail) < 0)
 		return client_error(CLIENT_FAILURE, "%s", fail.msg);
 	if (q->json)
 		return client_print_json(list);
@@ -297,7 +297,7 @@ int client_secret(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct request q = { 0 };
+	struct arguments q = { 0 };
 	const char *action;
 	int c;
 

@@ -26,7 +26,8 @@ struct reader {
 	bool seen[_CONFIG_MAX];
 };
 
-static int refuse(const struct reader *r, struct fail *fail, const char *what, const char *text)
+static int file_refuse(const struct reader *r, struct fail *fail, const char *what,
+		       const char *text)
 {
 	char shown[64];
 
@@ -56,14 +57,14 @@ static int read_section(struct reader *r, char *line, struct fail *fail)
 	size_t first;
 
 	if (!end || !ends_here(end + 1))
-		return refuse(r, fail, "write a section as [name], not ", line);
+		return file_refuse(r, fail, "write a section as [name], not ", line);
 	*end = '\0';
 	name = parse_trim(line + 1);
 	first = first_of_section(name);
 	if (first == config_count())
-		return refuse(r, fail, "there is no section ", name);
+		return file_refuse(r, fail, "there is no section ", name);
 	if (r->section_seen[first])
-		return refuse(r, fail, "a second section ", name);
+		return file_refuse(r, fail, "a second section ", name);
 	r->section_seen[first] = true;
 	(void)snprintf(r->section, sizeof(r->section), "%s", name);
 	return 0;
@@ -76,16 +77,16 @@ static int unquote(const struct reader *r, char *value, struct fail *fail)
 
 	while (*from && *from != '"') {
 		if (*from == '\\' && from[1] != '"' && from[1] != '\\')
-			return refuse(r, fail, "in quotes only \\\" and \\\\ are understood, not ",
-				      from);
+			return file_refuse(
+				r, fail, "in quotes only \\\" and \\\\ are understood, not ", from);
 		if (*from == '\\')
 			from++;
 		*to++ = *from++;
 	}
 	if (!*from)
-		return refuse(r, fail, "the quote is not closed: ", value);
+		return file_refuse(r, fail, "the quote is not closed: ", value);
 	if (!ends_here(from + 1))
-		return refuse(r, fail, "something follows the value: ", from + 1);
+		return file_refuse(r, fail, "something follows the value: ", from + 1);
 	*to = '\0';
 	return 0;
 }
@@ -111,9 +112,9 @@ static int read_bare(const struct reader *r, const struct setting *s, char *valu
 	value[strcspn(value, "#")] = '\0';
 	value = parse_trim(value);
 	if (!*value)
-		return refuse(r, fail, "there is no value for ", s->name);
+		return file_refuse(r, fail, "there is no value for ", s->name);
 	if (s->kind == KIND_TEXT || !is_bare(value))
-		return refuse(r, fail, "write it in double quotes: ", value);
+		return file_refuse(r, fail, "write it in double quotes: ", value);
 	return 0;
 }
 
@@ -125,7 +126,7 @@ static int read_value(struct reader *r, size_t i, char *value, struct fail *fail
 	int err;
 
 	if (quoted && number)
-		return refuse(r, fail, "write it without quotes: ", value);
+		return file_refuse(r, fail, "write it without quotes: ", value);
 	err = quoted ? unquote(r, value, fail) : read_bare(r, s, value, fail);
 	if (err < 0)
 		return err;
@@ -139,18 +140,18 @@ static int read_setting(struct reader *r, char *line, struct fail *fail)
 	int i;
 
 	if (!value)
-		return refuse(r, fail, "expected key = value, not ", line);
+		return file_refuse(r, fail, "expected key = value, not ", line);
 	*value++ = '\0';
 	line = parse_trim(line);
 	value += strspn(value, BLANKS);
 	if (!*r->section)
-		return refuse(r, fail, "no [section] above the setting ", line);
+		return file_refuse(r, fail, "no [section] above the setting ", line);
 	(void)snprintf(name, sizeof(name), "%s.%.*s", r->section, NAME_MAX_LEN - 1, line);
 	i = config_find(name);
 	if (i < 0)
-		return refuse(r, fail, "there is no setting ", name);
+		return file_refuse(r, fail, "there is no setting ", name);
 	if (r->seen[i])
-		return refuse(r, fail, "a second time: ", name);
+		return file_refuse(r, fail, "a second time: ", name);
 	r->seen[i] = true;
 	return read_value(r, (size_t)i, value, fail);
 }
@@ -196,8 +197,8 @@ int config_parse(struct config *c, const char *where, const char *text, size_t l
 	return 0;
 }
 
-/* Whoever can write the settings of a service that root starts can become root. */
-static int check_file(int fd, const char *path, struct fail *fail)
+/* A user who can write the settings of a service that root starts can become root. */
+static int file_check(int fd, const char *path, struct fail *fail)
 {
 	struct stat st;
 
@@ -219,7 +220,7 @@ int config_read_file(struct config *c, const char *path, struct fail *fail)
 
 	if (fd < 0)
 		return fail_set(fail, errno, "settings", "%.100s: %s", path, strerror(errno));
-	r = check_file(fd, path, fail);
+	r = file_check(fd, path, fail);
 	if (r < 0)
 		return r;
 	r = buf_read_fd(&text, fd);

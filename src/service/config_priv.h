@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings, for the files that read and show it. */
+/* The table of settings, for the file that sets them. */
 #pragma once
 
 #include "service/config.h"
@@ -28,13 +28,3 @@ int config_find(const char *name);
  * errors. */
 _must_check_ int config_apply(struct config *c, size_t i, const char *value,
 			      enum config_source source, const char *where, struct fail *fail);
-
-/* Settings that are numbers (all but KIND_TEXT): what text says, within the bounds; the text of a
- * number, shortest form; the message about a text that was not accepted with err. */
-_must_check_ int config_value_read(const struct setting *s, const char *text, uint64_t *ret);
-_must_check_ int config_value_text(const struct setting *s, uint64_t number, char *ret,
-				   size_t size);
-int config_value_refuse(const struct setting *s, int err, const char *where, struct fail *fail);
-
-/* For config_check(): what [egress] says. */
-_must_check_ int config_check_egress(const struct config *c, struct fail *fail);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the service of this machine is: `glovebox serve` leaves word of it for whoever runs here. */
+/* Where the service of this machine is: `glovebox serve` leaves word of it for the verbs that run here. */
 #pragma once
 
 #include "base/util.h"

@@ -16,7 +16,7 @@
 #define FDS_BESIDE 65536     /* doors of boxes, lookups */
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* Only what it needs: whoever may list processes sees it. */
+/* Only what it needs: everybody who may list processes sees it. */
 static const enum config_setting settings[] = {
 	CONFIG_egress_resolver,
 	CONFIG_egress_ca_bundle,

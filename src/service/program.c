@@ -24,7 +24,7 @@ static bool is_as_safe(const char *path, const struct stat *own)
 }
 
 /*
- * In a build tree our neighbours' directories are whoever's ours is. A program that was copied somewhere has neighbours
+ * In a build tree our neighbours' directories have the owner of ours. A program that was copied somewhere has neighbours
  * that anybody may have made, or could put others in the place of. What passes here stays what it is: its path may be
  * used again.
  */

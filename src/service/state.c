@@ -98,7 +98,7 @@ static int make_directories(const char *path, struct fail *fail)
 	return made;
 }
 
-/* Whoever could write to it could put another key database in place. */
+/* A user who could write to it could put another key database in place. */
 static int check_ours(int fd, const char *path, struct fail *fail)
 {
 	struct stat st;

@@ -24,6 +24,3 @@ _must_check_ int bundle_write(int root_fd, const struct buf *bundle, struct fail
 
 /* The certificates as a Java key store whose checksum nobody has computed; `keytool` reads it without. */
 _must_check_ int bundle_java_source(const struct buf *bundle, struct buf *ret);
-
-/* Adds them to the Java trust store of a root, if it has one and this machine has keytool. */
-_must_check_ int bundle_write_java(int root_fd, const struct buf *bundle, struct fail *fail);

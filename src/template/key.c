@@ -23,7 +23,7 @@ static uint64_t mix_stat(uint64_t hash, const struct stat *st)
 	return mix(hash, (uint64_t)st->st_mtim.tv_nsec);
 }
 
-static bool is_missing(int err)
+static bool key_is_missing(int err)
 {
 	return err == ENOENT || err == ENOTDIR || err == EACCES;
 }
@@ -36,7 +36,7 @@ static int mix_boot(uint64_t *hash)
 	uint64_t id[5] = { 0 }; /* 36 characters */
 
 	if (fd < 0)
-		return is_missing(errno) ? 0 : -errno;
+		return key_is_missing(errno) ? 0 : -errno;
 	if (read(fd, id, sizeof(id)) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(id); i++)
@@ -66,7 +66,7 @@ int template_base_key(const char *ca_bundle, uint64_t *ret)
 		struct stat st;
 
 		if (stat(watched[i], &st) < 0) {
-			if (is_missing(errno))
+			if (key_is_missing(errno))
 				continue;
 			return -errno;
 		}

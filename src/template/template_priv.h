@@ -8,8 +8,8 @@
 
 #define TEMPLATE_STATE_SIZE (PATH_MAX - 64) /* leaves room for a root's name */
 
-/* A root that nobody has found for so long is removed. Whoever finds one sees to it that half of that is left to him,
- * which is longer than any run may last. */
+/* A root that nobody has found for so long is removed. Finding one leaves it at
+ * least half of that, which is longer than any run may last. */
 #define TEMPLATE_KEEP_SECONDS ((time_t)4 * 86400)
 
 /* What template_state_dir() makes where it is missing. */

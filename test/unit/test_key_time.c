@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "client/key/time.h"
+#include "client/key_time.h"
 
 #define NOW_S INT64_C(1793448000) /* 2026-10-31T12:00:00Z */
 #define NOW_MS (NOW_S * 1000)

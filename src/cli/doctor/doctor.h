@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox doctor: what this machine offers boxes. doctor/doctor.c reads the command line and has the table
- * of checks, doctor_*.c hold the checks by subject, doctor/print.c shows what they found,
- * doctor/fix.c repairs. A check tries the thing itself wherever it can; sysctls only explain why it
+ * glovebox doctor: what this machine offers boxes. doctor.c reads the command line and has the table
+ * of checks, print.c shows what they found, fix.c repairs, the others hold the checks by subject. A check tries the thing itself wherever it can; sysctls only explain why it
  * did not work.
  */
 #pragma once
@@ -48,7 +47,7 @@ struct doctor_check {
 	void (*check)(const struct doctor *d, struct doctor_result *r);
 };
 
-/* doctor/result.c: fill the texts; a summary comes with the level. */
+/* Fill the texts; a summary comes with the level. */
 void doctor_summary(struct doctor_result *r, enum doctor_level level, const char *fmt, ...)
 	_printf_(3, 4);
 void doctor_detail(struct doctor_result *r, const char *fmt, ...) _printf_(2, 3);
@@ -62,7 +61,7 @@ enum doctor_level doctor_needed(const struct doctor *d);
 /* Without user namespaces most attempts fail for that reason alone: says so and returns true. */
 bool doctor_is_blocked(const struct doctor *d, struct doctor_result *r);
 
-/* doctor/probe.c: tries something in a child in new namespaces, as the root of the user namespace if
+/* probe.c: tries something in a child in new namespaces, as the root of the user namespace if
  * that is one of them. 0 or the error of making them or of the attempt; -ECHILD when it was killed. */
 int doctor_probe(uint64_t namespaces, int (*attempt)(void));
 
@@ -83,7 +82,7 @@ _must_check_ int doctor_sysctl(const char *name, uint64_t *ret);
 /* Writes a file of /proc, in one go as the kernel wants it. */
 _must_check_ int doctor_write(const char *path, const char *text);
 
-/* doctor/subids.c: a line of /etc/subuid or /etc/subgid. */
+/* namespaces.c: a line of /etc/subuid or /etc/subgid. */
 struct doctor_subid {
 	char owner[64];
 	uint64_t first;
@@ -104,11 +103,11 @@ _must_check_ int doctor_subids_read(const char *file, struct doctor_subids *ret)
 /* The command that gives a user the ids that are missing; "" when none are. */
 _must_check_ int doctor_subids_command(const char *user, uid_t uid, char *ret, size_t size);
 
-/* doctor/fix.c: does, or, without root, lists what would repair this machine. The array has an object
+/* fix.c: does, or, without root, lists what would repair this machine. The array has an object
  * {change, command, done, error} for each. */
 _must_check_ int doctor_fix(const struct doctor *d, json_t **ret_changes);
 
-/* doctor/print.c */
+/* print.c */
 struct doctor_report {
 	const struct doctor_check *checks;
 	const struct doctor_result *results;
@@ -120,34 +119,32 @@ enum doctor_level doctor_worst(const struct doctor_report *report);
 int doctor_print_json(const struct doctor *d, const struct doctor_report *report);
 int doctor_print_text(const struct doctor *d, const struct doctor_report *report);
 
-/* doctor/kernel.c */
-void doctor_check_kernel(const struct doctor *d, struct doctor_result *r);
-void doctor_check_seccomp(const struct doctor *d, struct doctor_result *r);
-void doctor_check_landlock(const struct doctor *d, struct doctor_result *r);
-void doctor_check_memfd(const struct doctor *d, struct doctor_result *r);
-void doctor_check_nftables(const struct doctor *d, struct doctor_result *r);
-void doctor_check_egress(const struct doctor *d, struct doctor_result *r);
-
-/* doctor/namespaces.c */
+/* namespaces.c */
 void doctor_check_userns(const struct doctor *d, struct doctor_result *r);
 void doctor_check_namespaces(const struct doctor *d, struct doctor_result *r);
 void doctor_check_time(const struct doctor *d, struct doctor_result *r);
 void doctor_check_ids(const struct doctor *d, struct doctor_result *r);
 void doctor_check_id_overlap(const struct doctor *d, struct doctor_result *r);
 
-/* doctor/mounts.c */
+/* mounts.c */
 void doctor_check_proc(const struct doctor *d, struct doctor_result *r);
 void doctor_check_tmpfs(const struct doctor *d, struct doctor_result *r);
 void doctor_check_overlay(const struct doctor *d, struct doctor_result *r);
 void doctor_check_idmap(const struct doctor *d, struct doctor_result *r);
 void doctor_check_disk(const struct doctor *d, struct doctor_result *r);
 
-/* doctor/limits.c */
+/* limits.c */
 void doctor_check_cgroup(const struct doctor *d, struct doctor_result *r);
 void doctor_check_limits(const struct doctor *d, struct doctor_result *r);
 void doctor_check_swap(const struct doctor *d, struct doctor_result *r);
 
-/* doctor/host.c */
+/* host.c */
+void doctor_check_kernel(const struct doctor *d, struct doctor_result *r);
+void doctor_check_seccomp(const struct doctor *d, struct doctor_result *r);
+void doctor_check_landlock(const struct doctor *d, struct doctor_result *r);
+void doctor_check_memfd(const struct doctor *d, struct doctor_result *r);
+void doctor_check_nftables(const struct doctor *d, struct doctor_result *r);
+void doctor_check_egress(const struct doctor *d, struct doctor_result *r);
 void doctor_check_core(const struct doctor *d, struct doctor_result *r);
 void doctor_check_ptrace(const struct doctor *d, struct doctor_result *r);
 void doctor_check_tiocsti(const struct doctor *d, struct doctor_result *r);

@@ -180,7 +180,7 @@ static int run_command(const char *command)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
-/* For whoever typed sudo, or for the user we are. */
+/* For the user behind sudo, or the one we are. */
 static int fix_subids(const struct doctor *d, json_t *list)
 {
 	const char *sudo_user = getenv("SUDO_USER");

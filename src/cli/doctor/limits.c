@@ -26,7 +26,7 @@ static void list_features(unsigned have, char *ret, size_t size)
 						features[i].name);
 }
 
-/* The command that gets a user cgroups of his own depends on the version and on systemd. */
+/* The command that gets a user their own cgroups depends on the version and on systemd. */
 static void remedy_delegation(const struct doctor *d, struct doctor_result *r)
 {
 	bool systemd = access("/run/systemd/system", F_OK) == 0;
@@ -121,20 +121,20 @@ static const struct greedy greedy[] = {
 	{ "wall clock", "timeout", 0, { "--timeout", "100ms", "--", "sleep", "9" } },
 };
 
-static double usage(const json_t *result, const char *key)
+static double limits_usage(const json_t *result, const char *key)
 {
 	return json_number_value(json_object_get(json_object_get(result, "usage"), key));
 }
 
 static bool was_held(const struct greedy *g, const json_t *result)
 {
-	double cpu_ms = usage(result, "cpu_user_ms") + usage(result, "cpu_system_ms");
+	double cpu_ms = limits_usage(result, "cpu_user_ms") + limits_usage(result, "cpu_system_ms");
 
 	return !strcmp(self_text(result, "status"), g->status) &&
-	       usage(result, "wall_ms") >= g->slowed * cpu_ms;
+	       limits_usage(result, "wall_ms") >= g->slowed * cpu_ms;
 }
 
-static void add_word(char *text, size_t size, const char *word)
+static void limits_add_word(char *text, size_t size, const char *word)
 {
 	size_t len = strlen(text);
 
@@ -156,9 +156,9 @@ static void run_greedy(char held[128], char loose[128])
 			continue;
 		if (started[i - 1] == 0 && self_finish(&jobs[i - 1], &result) == 0 &&
 		    was_held(&greedy[i - 1], result))
-			add_word(held, 128, greedy[i - 1].limit);
+			limits_add_word(held, 128, greedy[i - 1].limit);
 		else
-			add_word(loose, 128, greedy[i - 1].limit);
+			limits_add_word(loose, 128, greedy[i - 1].limit);
 		json_decref(result);
 	}
 }

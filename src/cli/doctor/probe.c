@@ -20,7 +20,7 @@ int doctor_write(const char *path, const char *text)
 	return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
 }
 
-/* Everybody may map his own id, so this needs neither root nor newuidmap. */
+/* Every user may map the own id, so this needs neither root nor newuidmap. */
 static int become_root(uid_t uid, gid_t gid)
 {
 	char uid_map[32], gid_map[32];
@@ -79,7 +79,7 @@ int doctor_probe_as(uid_t uid, gid_t gid, uint64_t namespaces, int (*attempt)(vo
 		return wait_errno(pid);
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		_exit(errno);
-	/* Who changed his ids does not own his files in /proc until he says that he may be looked at. */
+	/* A process that changed its ids does not own its files in /proc until it is dumpable again. */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		_exit(errno);
 	_exit(-doctor_probe(namespaces, attempt));

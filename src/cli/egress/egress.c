@@ -33,7 +33,8 @@ static const char help[] =
 	"  glovebox egress check packages.example.com:443 --allow-set mirror\n"
 	"  glovebox egress set show mirror\n";
 
-static int add_word(const char **list, size_t *n, size_t max, const char *word, const char *what)
+static int egress_add_word(const char **list, size_t *n, size_t max, const char *word,
+			   const char *what)
 {
 	if (*n == max)
 		return cli_error(CLI_USAGE, "there can be %zu %s", max, what);
@@ -45,10 +46,11 @@ static int read_option(struct egress_request *q, int option, char **argv)
 {
 	switch (option) {
 	case 'a':
-		return add_word(q->allow, &q->n_allow, ARRAY_SIZE(q->allow), optarg, "rules");
+		return egress_add_word(q->allow, &q->n_allow, ARRAY_SIZE(q->allow), optarg,
+				       "rules");
 	case 's':
-		return add_word(q->allow_set, &q->n_allow_set, ARRAY_SIZE(q->allow_set), optarg,
-				"sets");
+		return egress_add_word(q->allow_set, &q->n_allow_set, ARRAY_SIZE(q->allow_set),
+				       optarg, "sets");
 	case 'c':
 		q->config_file = optarg;
 		return CLI_OK;
@@ -62,7 +64,8 @@ static int read_option(struct egress_request *q, int option, char **argv)
 		q->help = true;
 		return CLI_OK;
 	case 1:
-		return add_word(q->words, &q->n_words, ARRAY_SIZE(q->words), optarg, "words");
+		return egress_add_word(q->words, &q->n_words, ARRAY_SIZE(q->words), optarg,
+				       "words");
 	case ':':
 		return cli_error(CLI_USAGE, "%s needs a value; see 'glovebox egress --help'",
 				 argv[optind - 1]);
@@ -91,7 +94,8 @@ static int read_arguments(struct egress_request *q, int argc, char **argv)
 			return r;
 	}
 	for (; optind < argc; optind++) {
-		r = add_word(q->words, &q->n_words, ARRAY_SIZE(q->words), argv[optind], "words");
+		r = egress_add_word(q->words, &q->n_words, ARRAY_SIZE(q->words), argv[optind],
+				    "words");
 		if (r != CLI_OK)
 			return r;
 	}

@@ -17,7 +17,7 @@ static int print_json(json_t *json)
 		       CLI_OK;
 }
 
-static int finish(void)
+static int set_finish(void)
 {
 	return fflush(stdout) == EOF || ferror(stdout) ?
 		       cli_error(CLI_FAILURE, "cannot write the result") :
@@ -25,7 +25,7 @@ static int finish(void)
 }
 
 /* The name of the set, all of its room filled. */
-static int read_name(const struct egress_request *q, char ret[static POLICY_SET_NAME_SIZE])
+static int set_read_name(const struct egress_request *q, char ret[static POLICY_SET_NAME_SIZE])
 {
 	const char *word = q->words[2];
 	size_t len = strlen(word);
@@ -42,7 +42,7 @@ static int read_name(const struct egress_request *q, char ret[static POLICY_SET_
 }
 
 /* As it is written in a file. */
-static void line_of(const struct rule *r, char *ret, size_t size)
+static void set_line_of(const struct rule *r, char *ret, size_t size)
 {
 	char text[POLICY_RULE_TEXT_SIZE];
 
@@ -61,7 +61,7 @@ static json_t *rules_json(const struct policy_set *set)
 	for (size_t i = 0; i < set->n_rules; i++) {
 		char line[POLICY_RULE_TEXT_SIZE + 16];
 
-		line_of(&set->rules[i], line, sizeof(line));
+		set_line_of(&set->rules[i], line, sizeof(line));
 		(void)json_array_append_new(rules, json_string(line));
 	}
 	return rules;
@@ -69,7 +69,7 @@ static json_t *rules_json(const struct policy_set *set)
 
 /* --- ls ------------------------------------------------------------------------------------------------ */
 
-static int is_word(const char *word, size_t len, void *arg)
+static int set_is_word(const char *word, size_t len, void *arg)
 {
 	const char *name = arg;
 
@@ -78,7 +78,7 @@ static int is_word(const char *word, size_t len, void *arg)
 
 static bool is_default(const struct config *c, const char *name)
 {
-	return sets_each_word(c->egress_default, is_word, (void *)(uintptr_t)name) < 0;
+	return sets_each_word(c->egress_default, set_is_word, (void *)(uintptr_t)name) < 0;
 }
 
 int egress_set_ls(struct egress_request *q)
@@ -108,7 +108,7 @@ int egress_set_ls(struct egress_request *q)
 		else
 			(void)printf("%s\t%zu\t%s\n", set->name, set->n_rules, used ? "yes" : "no");
 	}
-	return q->json ? print_json(all) : finish();
+	return q->json ? print_json(all) : set_finish();
 }
 
 /* --- show ---------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ int egress_set_show(struct egress_request *q)
 	_cleanup_(set_done) struct policy_set set = { 0 };
 	char name[POLICY_SET_NAME_SIZE];
 	struct fail fail = { 0 };
-	int r = read_name(q, name);
+	int r = set_read_name(q, name);
 
 	if (r != CLI_OK)
 		return r;
@@ -148,7 +148,7 @@ int egress_set_show(struct egress_request *q)
 		print_text(&text);
 	else
 		(void)fwrite(text.data, 1, text.len, stdout);
-	return finish();
+	return set_finish();
 }
 
 /* --- save, rm -------------------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ int egress_set_save(struct egress_request *q)
 	char name[POLICY_SET_NAME_SIZE];
 	bool from_input = q->n_words == 4 && strcmp(q->words[3], "-") == 0;
 	struct fail fail = { 0 };
-	int r = read_name(q, name);
+	int r = set_read_name(q, name);
 
 	if (r != CLI_OK)
 		return r;
@@ -193,7 +193,7 @@ int egress_set_rm(struct egress_request *q)
 {
 	char name[POLICY_SET_NAME_SIZE];
 	struct fail fail = { 0 };
-	int r = read_name(q, name);
+	int r = set_read_name(q, name);
 
 	if (r != CLI_OK)
 		return r;

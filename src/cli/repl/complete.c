@@ -172,7 +172,7 @@ static void shell_word(struct scan *s, const char *word, size_t len)
 	s->command = one_of(word, len, then);
 }
 
-static bool is_word(char c)
+static bool syntax_is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '!' || c == '-';
 }
@@ -264,8 +264,8 @@ static void scan_all(struct scan *s)
 			last = s->at[-1];
 			continue;
 		}
-		if (is_word(*s->at)) {
-			while (s->at < s->end && is_word(*s->at))
+		if (syntax_is_word(*s->at)) {
+			while (s->at < s->end && syntax_is_word(*s->at))
 				s->at++;
 			if (s->syntax->shell)
 				shell_word(s, begin, (size_t)(s->at - begin));

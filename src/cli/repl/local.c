@@ -7,13 +7,211 @@
  * that: a cell that is not over some seconds after its limit ends the box. Memory and files are the kernel's to limit,
  * and memory alone is looked after here, as in a sandbox of a service.
  */
-#include "cli/repl/local_priv.h"
+#include "cli/repl/repl.h"
 
 #include "base/clock.h"
 #include "template/template.h"
+#include "wire/wire.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>
+
+struct local {
+	struct box_host host;
+	struct box box;
+	struct cgroup_exec leaf;
+	bool has_kernel;
+	bool in_cell;
+	int tell_sock; /* of the last interrupt, until its cell is over */
+	uint64_t next_tick_us;
+	uint32_t weight_milli;
+	unsigned memory_kills; /* since the box was made */
+	unsigned memory_kills_told;
+	struct buf event; /* the JSON text that is coming in */
+	bool event_lost;  /* it was too large */
+	json_t *error;    /* what the cell told; shown when it is over */
+};
+
+/* --- what an agent says of a cell, in the words of E2B's interpreter ------------------------- */
+
+static int local_show(struct repl *r, json_t *event)
+{
+	int e = event ? repl_show_event(r, event) : -ENOMEM;
+
+	json_decref(event);
+	return e;
+}
+
+static json_t *error_event(const char *name, const char *value)
+{
+	return json_pack("{ss ss ss ss}", "type", "error", "name", name, "value", value,
+			 "traceback", "");
+}
+
+/* The text is an object that the interpreter, or what took its place, made up. */
+static json_t *object_event(const struct buf *text, const char *type)
+{
+	json_t *o = json_loadb((const char *)text->data, text->len, 0, NULL), *event;
+
+	if (!json_is_object(o)) {
+		json_decref(o);
+		return error_event("BadResult", "what the interpreter says is not JSON");
+	}
+	event = json_pack("{ss}", "type", type);
+	if (json_object_update(event, o) < 0 ||
+	    json_object_set_new(event, "type", json_string(type)) < 0) {
+		json_decref(event);
+		event = NULL;
+	}
+	json_decref(o);
+	return event;
+}
+
+static int show_count(struct repl *r, const struct buf *text)
+{
+	json_t *n = json_loadb((const char *)text->data, text->len, JSON_DECODE_ANY, NULL);
+	int e = -EPROTO;
+
+	if (json_is_integer(n))
+		e = local_show(r, json_pack("{ss sI}", "type", "number_of_executions",
+					    "execution_count", json_integer_value(n)));
+	json_decref(n);
+	return e;
+}
+
+/* It is shown when the cell is over: a limit can be what stands behind it. */
+static int keep_error(struct local *l)
+{
+	json_decref(l->error);
+	l->error = object_event(&l->event, "error");
+	return l->error ? 0 : -ENOMEM;
+}
+
+static int on_event_end(struct repl *r, const struct wire_event *end)
+{
+	struct local *l = r->here;
+	int e;
+
+	if (l->event_lost)
+		e = local_show(r, error_event("ResultTooLarge", "a result of more than 32 MiB"));
+	else if (end->kind == WIRE_EVENT_COUNT)
+		e = show_count(r, &l->event);
+	else if (end->kind == WIRE_EVENT_ERROR)
+		e = keep_error(l);
+	else
+		e = local_show(r, object_event(&l->event, "result"));
+	l->event.len = 0;
+	l->event_lost = false;
+	return e;
+}
+
+static int on_spilled(struct repl *r, const struct wire_frame *f)
+{
+	const struct wire_spilled *s = (const struct wire_spilled *)f->data;
+
+	return local_show(r, json_pack("{ss ss ss%}", "type", "output_spilled", "stream",
+				       s->stream == 1 ? "stdout" : "stderr", "path",
+				       (const char *)(s + 1), wire_len(f) - sizeof(*s)));
+}
+
+static const char *reason_name(const struct wire_cell_end *end)
+{
+	static const char *const names[_WIRE_CELL_MAX] = {
+		[WIRE_CELL_DONE] = "done",     [WIRE_CELL_INTERRUPTED] = "interrupted",
+		[WIRE_CELL_WALL] = "wall",     [WIRE_CELL_CPU] = "cpu",
+		[WIRE_CELL_MEMORY] = "memory",
+	};
+
+	return end->died && end->reason == WIRE_CELL_DONE ? "died" : names[end->reason];
+}
+
+/* What a cell did that nobody but we can tell: it reached a limit, or its interpreter is gone. NULL: neither. */
+static const char *why_ended(struct local *l, const struct wire_cell_end *end, char *ret,
+			     size_t size)
+{
+	bool memory = l->memory_kills > l->memory_kills_told;
+	const char *gone = end->died ? "; its variables are gone" : "";
+
+	l->memory_kills_told = l->memory_kills;
+	if (end->reason == WIRE_CELL_WALL) {
+		(void)snprintf(ret, size, "it ran longer than --timeout allows%s", gone);
+		return "CellTimeout";
+	}
+	if (end->reason == WIRE_CELL_CPU) {
+		(void)snprintf(ret, size, "it used more CPU time than --cpu-time allows%s", gone);
+		return "CellCpuLimit";
+	}
+	if (memory) {
+		(void)snprintf(ret, size, "it used more memory than --memory allows%s", gone);
+		return "CellMemoryLimit";
+	}
+	if (!end->died)
+		return NULL;
+	if (end->exit.code >= 0)
+		(void)snprintf(ret, size, "the interpreter ended with status %d%s", end->exit.code,
+			       gone);
+	else
+		(void)snprintf(ret, size, "the interpreter was ended by signal %d%s",
+			       end->exit.signal, gone);
+	return "ContextDied";
+}
+
+/* The error that the cell told, or what stands behind it. */
+static int local_show_error(struct repl *r, const struct wire_cell_end *end)
+{
+	struct local *l = r->here;
+	char value[128] = "";
+	const char *name = why_ended(l, end, value, sizeof(value));
+	json_t *told = take_ptr(l->error);
+
+	if (!name)
+		return told ? local_show(r, told) : 0;
+	json_decref(told);
+	return local_show(r, error_event(name, value));
+}
+
+static int on_cell_end(struct repl *r, const struct wire_cell_end *end)
+{
+	struct local *l = r->here;
+	int e = local_show_error(r, end);
+
+	if (end->died)
+		l->has_kernel = false;
+	if (e == 0)
+		e = local_show(r,
+			       json_pack("{ss sI sI sI sI sI ss}", "type", "usage", "cpu_ms",
+					 (json_int_t)(end->cpu_us / 1000), "wall_ms",
+					 (json_int_t)(end->wall_us / 1000), "memory_peak_bytes",
+					 (json_int_t)end->memory_peak, "stdout_bytes",
+					 (json_int_t)end->out_bytes, "stderr_bytes",
+					 (json_int_t)end->err_bytes, "reason", reason_name(end)));
+	if (e == 0 && end->died)
+		e = local_show(r, json_pack("{ss}", "type", "unexpected_end_of_execution"));
+	return e < 0 ? e : local_show(r, json_pack("{ss}", "type", "end_of_execution"));
+}
+
+static int local_frame(struct repl *r, const struct wire_frame *f)
+{
+	struct local *l = r->here;
+
+	switch (f->head.type) {
+	case WIRE_OUT:
+	case WIRE_ERR:
+		return repl_show_output(r, f->head.type == WIRE_ERR, f->data, wire_len(f));
+	case WIRE_EVENT:
+		if (buf_add(&l->event, f->data, wire_len(f)) < 0)
+			l->event_lost = true;
+		return 0;
+	case WIRE_EVENT_END:
+		return on_event_end(r, (const struct wire_event *)f->data);
+	case WIRE_SPILLED:
+		return on_spilled(r, f);
+	case WIRE_CELL_END:
+		return on_cell_end(r, (const struct wire_cell_end *)f->data);
+	default:
+		return -EPROTO;
+	}
+}
 
 #define READY_US (UINT64_C(90) * 1000000)
 #define GRACE_US (UINT64_C(15) * 1000000) /* for an agent that has to interrupt, then to kill */
@@ -26,7 +224,7 @@ static struct local *local_of(const struct repl *r)
 
 /* --- the box ------------------------------------------------------------------------------------ */
 
-static int make_box(struct repl *r, struct local *l, struct fail *fail)
+static int local_make_box(struct repl *r, struct local *l, struct fail *fail)
 {
 	const struct run_limits *limits = &r->q.run.limits;
 	const struct box_limits whole = {
@@ -69,7 +267,7 @@ static int local_open(struct repl *r, struct fail *fail)
 			     .weight_milli = 1000 };
 	l->event = (struct buf)BUF_INIT(REPL_EVENT_MAX);
 	r->here = l;
-	return make_box(r, l, fail);
+	return local_make_box(r, l, fail);
 }
 
 static void local_close(struct repl *r)
@@ -101,7 +299,7 @@ static void weigh(struct local *l, uint32_t cpu_milli, uint32_t tasks)
 }
 
 /* Programs alone must stay below the limit; the kernel's cap counts their files as well. */
-static void look_after(struct local *l, const struct run_limits *limits)
+static void local_look_after(struct local *l, const struct run_limits *limits)
 {
 	struct cgroup_usage u = { 0 };
 	struct box_disk disk = { 0 };
@@ -144,14 +342,14 @@ static int on_clock(struct repl *r, uint64_t deadline_us, struct fail *fail)
 		return fail_set(fail, ETIME, "repl", "the box's agent does not answer");
 	if (now_us < l->next_tick_us)
 		return 0;
-	look_after(l, &r->q.run.limits);
+	local_look_after(l, &r->q.run.limits);
 	l->next_tick_us = clock_boot_us() + TICK_MS * UINT64_C(1000);
 	return 0;
 }
 
 /* Waits for the next frame; deadline 0: for ever. */
-static int next_frame(struct repl *r, int sock, uint64_t deadline_us, struct wire_frame *f,
-		      struct fail *fail)
+static int local_next_frame(struct repl *r, int sock, uint64_t deadline_us, struct wire_frame *f,
+			    struct fail *fail)
 {
 	struct local *l = local_of(r);
 
@@ -197,7 +395,7 @@ static int why_not_started(struct repl *r, const struct wire_failed *f, struct f
 			wire_step_name(f->step), strerror(err));
 }
 
-static int start_kernel(struct repl *r, struct fail *fail)
+static int local_start_kernel(struct repl *r, struct fail *fail)
 {
 	static struct wire_frame f;
 	struct local *l = local_of(r);
@@ -220,7 +418,7 @@ static int start_kernel(struct repl *r, struct fail *fail)
 	if (sock < 0)
 		return sock;
 	do {
-		e = next_frame(r, sock, deadline_us, &f, fail);
+		e = local_next_frame(r, sock, deadline_us, &f, fail);
 		if (e == 0 && f.head.type == WIRE_FAILED)
 			e = why_not_started(r, (const struct wire_failed *)f.data, fail);
 	} while (e == 0 && f.head.type == WIRE_STARTED);
@@ -240,7 +438,7 @@ static int local_restart(struct repl *r, struct fail *fail)
 	if (!l->has_kernel)
 		return 0;
 	sock = box_tell_context(&l->box, r->language.name, SIGKILL, fail);
-	e = sock < 0 ? sock : next_frame(r, sock, clock_boot_us() + GRACE_US, &f, fail);
+	e = sock < 0 ? sock : local_next_frame(r, sock, clock_boot_us() + GRACE_US, &f, fail);
 	l->has_kernel = false;
 	return e;
 }
@@ -248,7 +446,7 @@ static int local_restart(struct repl *r, struct fail *fail)
 /* --- a cell --------------------------------------------------------------------------------------- */
 
 /* Follows a cell to its end. 1: there was no interpreter to run it. */
-static int follow(struct repl *r, int sock, struct fail *fail)
+static int local_follow(struct repl *r, int sock, struct fail *fail)
 {
 	static struct wire_frame f;
 	const struct run_limits *limits = &r->q.run.limits;
@@ -257,7 +455,7 @@ static int follow(struct repl *r, int sock, struct fail *fail)
 	int e = 0;
 
 	while (e == 0 && !r->over) {
-		e = next_frame(r, sock, deadline_us, &f, fail);
+		e = local_next_frame(r, sock, deadline_us, &f, fail);
 		if (e < 0)
 			return e;
 		if (f.head.type == WIRE_FAILED && !started) {
@@ -298,14 +496,14 @@ static int local_cell(struct repl *r, const char *code, size_t len, struct fail 
 	for (int attempt = 0; e == 1 && attempt < 2; attempt++) {
 		_cleanup_(fd_closep) int sock = -EBADF;
 
-		e = l->has_kernel ? 0 : start_kernel(r, fail);
+		e = l->has_kernel ? 0 : local_start_kernel(r, fail);
 		if (e < 0)
 			return e;
 		sock = box_cell(&l->box, &cell, code, len, fail);
 		if (sock < 0)
 			return sock;
 		l->in_cell = true;
-		e = follow(r, sock, fail);
+		e = local_follow(r, sock, fail);
 		l->in_cell = false;
 		fd_closep(&l->tell_sock);
 		if (e == 1)

@@ -23,7 +23,7 @@ static int lost(struct repl *r, const struct fail *fail, int e)
 /* --- one request per line ------------------------------------------------------------------------- */
 
 /* A request that is none fails like a cell, so that the other side, who waits for an end, gets one. */
-static int refuse(struct repl *r, const char *why)
+static int pipe_refuse(struct repl *r, const char *why)
 {
 	json_t *error = json_pack("{ss ss ss ss}", "type", "error", "name", "BadRequest", "value",
 				  why, "traceback", "");
@@ -37,7 +37,7 @@ static int refuse(struct repl *r, const char *why)
 	return e;
 }
 
-static int restart(struct repl *r, struct fail *fail)
+static int pipe_restart(struct repl *r, struct fail *fail)
 {
 	json_t *end = json_pack("{ss}", "type", "end_of_execution");
 	int e = r->place->restart(r, fail);
@@ -48,7 +48,8 @@ static int restart(struct repl *r, struct fail *fail)
 	return e;
 }
 
-static int on_request(struct repl *r, const char *line, size_t len, bool *failed, struct fail *fail)
+static int pipe_on_request(struct repl *r, const char *line, size_t len, bool *failed,
+			   struct fail *fail)
 {
 	json_t *o = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 	const json_t *code = json_object_get(o, "code");
@@ -57,12 +58,12 @@ static int on_request(struct repl *r, const char *line, size_t len, bool *failed
 	r->failed = false;
 	if (json_is_string(code))
 		e = json_string_length(code) > REPL_CODE_MAX ?
-			    refuse(r, "the code is larger than 1 MiB") :
+			    pipe_refuse(r, "the code is larger than 1 MiB") :
 			    repl_run(r, json_string_value(code), json_string_length(code), fail);
 	else if (json_is_true(json_object_get(o, "restart")))
-		e = restart(r, fail);
+		e = pipe_restart(r, fail);
 	else
-		e = refuse(r, "a line must be {\"code\": TEXT} or {\"restart\": true}");
+		e = pipe_refuse(r, "a line must be {\"code\": TEXT} or {\"restart\": true}");
 	json_decref(o);
 	*failed |= r->failed;
 	return e;
@@ -111,13 +112,13 @@ static int serve_requests(struct repl *r)
 		while (e == 0 && input.len && (end = memchr(input.data, '\n', input.len))) {
 			size_t len = (size_t)(end - input.data);
 
-			e = on_request(r, (const char *)input.data, len, &failed, &fail);
+			e = pipe_on_request(r, (const char *)input.data, len, &failed, &fail);
 			memmove(input.data, end + 1, input.len - len - 1);
 			input.len -= len + 1;
 		}
 	}
 	if (e == 0 && more == 0 && input.len)
-		e = on_request(r, (const char *)input.data, input.len, &failed, &fail);
+		e = pipe_on_request(r, (const char *)input.data, input.len, &failed, &fail);
 	e = e < 0 ? e : more;
 	return e < 0 ? lost(r, &fail, e) : failed;
 }

@@ -34,7 +34,7 @@ static void start_line(struct repl *r)
 	r->in_line = false;
 }
 
-static void save(struct repl *r, const char *path)
+static void prompt_save(struct repl *r, const char *path)
 {
 	struct fail fail = { 0 };
 
@@ -60,7 +60,7 @@ static int on_command(struct repl *r, char *line, struct fail *fail)
 	} else if (!strcmp(line, ":quit")) {
 		return OUTCOME_QUIT;
 	} else if (!strcmp(line, ":save")) {
-		save(r, argument);
+		prompt_save(r, argument);
 	} else if (!strcmp(line, ":restart")) {
 		e = r->place->restart(r, fail);
 		if (e < 0)
@@ -102,7 +102,7 @@ static bool is_command(const struct prompt *p)
 	       line[1] <= 'z';
 }
 
-static int run_cell(struct prompt *p, struct fail *fail)
+static int prompt_run_cell(struct prompt *p, struct fail *fail)
 {
 	size_t len = p->cell.len;
 	int e;
@@ -134,11 +134,11 @@ static int on_line(struct prompt *p, bool more_comes, struct fail *fail)
 	if (more_comes ||
 	    !repl_is_whole(p->repl->language.name, (const char *)p->cell.data, p->cell.len - 1))
 		return OUTCOME_MORE;
-	e = run_cell(p, fail);
+	e = prompt_run_cell(p, fail);
 	return e < 0 ? e : OUTCOME_MORE;
 }
 
-static int on_end(struct prompt *p, enum edit_end end, struct fail *fail)
+static int prompt_on_end(struct prompt *p, enum edit_end end, struct fail *fail)
 {
 	struct signalfd_siginfo info;
 
@@ -161,7 +161,7 @@ static int on_end(struct prompt *p, enum edit_end end, struct fail *fail)
 	return OUTCOME_QUIT;
 }
 
-static int ask(struct prompt *p, struct fail *fail)
+static int prompt_ask(struct prompt *p, struct fail *fail)
 {
 	char prompt[48], indent[INDENT_MAX + 1];
 	int n = snprintf(prompt, sizeof(prompt), "In [%lld]: ", (long long)p->repl->count + 1);
@@ -173,7 +173,7 @@ static int ask(struct prompt *p, struct fail *fail)
 	end = edit_line(&p->edit, prompt, indent);
 	if (end < 0)
 		return fail_set(fail, -end, "repl", "cannot use the terminal: %s", strerror(-end));
-	return on_end(p, (enum edit_end)end, fail);
+	return prompt_on_end(p, (enum edit_end)end, fail);
 }
 
 int repl_prompt(struct repl *r)
@@ -191,7 +191,7 @@ int repl_prompt(struct repl *r)
 		     r->language.title);
 	(void)fflush(stdout);
 	while (e == OUTCOME_MORE)
-		e = ask(&p, &fail);
+		e = prompt_ask(&p, &fail);
 	edit_done(&p.edit);
 	buf_done(&p.cell);
 	if (e == -EPIPE && !fail.msg[0])

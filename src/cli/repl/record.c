@@ -17,21 +17,21 @@ static const char *comment_of(const struct repl *r)
 }
 
 /* A record that is full ends where it is. */
-static void add(struct repl *r, const void *data, size_t len)
+static void record_add(struct repl *r, const void *data, size_t len)
 {
 	if (r->terminal && buf_add(&r->record, data, len) < 0)
 		r->record.max = r->record.len;
 }
 
-static void add_text(struct repl *r, const char *text)
+static void record_add_text(struct repl *r, const char *text)
 {
-	add(r, text, strlen(text));
+	record_add(r, text, strlen(text));
 }
 
 static void end_line(struct repl *r)
 {
 	if (r->record_in_line)
-		add_text(r, "\n");
+		record_add_text(r, "\n");
 	r->record_in_line = false;
 }
 
@@ -39,12 +39,12 @@ void repl_record_cell(struct repl *r, const char *code, size_t len)
 {
 	end_line(r);
 	if (r->record.len)
-		add_text(r, "\n");
-	add_text(r, comment_of(r));
-	add_text(r, " %%\n");
-	add(r, code, len);
+		record_add_text(r, "\n");
+	record_add_text(r, comment_of(r));
+	record_add_text(r, " %%\n");
+	record_add(r, code, len);
 	if (len && code[len - 1] != '\n')
-		add_text(r, "\n");
+		record_add_text(r, "\n");
 }
 
 void repl_record_output(struct repl *r, const void *data, size_t len)
@@ -56,10 +56,10 @@ void repl_record_output(struct repl *r, const void *data, size_t len)
 		size_t n = newline ? (size_t)(newline + 1 - at) : (size_t)(end - at);
 
 		if (!r->record_in_line) {
-			add_text(r, comment_of(r));
-			add_text(r, "> ");
+			record_add_text(r, comment_of(r));
+			record_add_text(r, "> ");
 		}
-		add(r, at, n);
+		record_add(r, at, n);
 		r->record_in_line = !newline;
 		at += n;
 	}

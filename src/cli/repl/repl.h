@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox repl: a notebook prompt. repl/repl.c is the verb, repl/args.c reads the command line, repl/prompt.c asks people
- * for cells and repl/pipe.c takes them from programs, repl/local.c and repl/service.c are the places where cells run,
- * repl/show.c and repl/picture.c show what comes of them, repl/record.c keeps it for :save.
+ * glovebox repl: a notebook prompt. repl.c is the verb, prompt.c asks people for cells (edit.c reads
+ * their lines, complete.c tells when a cell is whole) and pipe.c takes them from programs, local.c
+ * and service.c are the places where cells run, show.c shows what comes of them, record.c keeps it
+ * for :save.
  */
 #pragma once
 
@@ -54,10 +55,7 @@ struct repl {
 	size_t n_rest[2];
 };
 
-/* repl/args.c: RUN_ARGS_HELP, 0 or negative. */
-_must_check_ int repl_args_read(int argc, char **argv, struct repl *r, struct fail *fail);
-
-/* repl/prompt.c, repl/pipe.c: until there are no more cells. An exit status. */
+/* prompt.c, pipe.c: until there are no more cells. An exit status. */
 int repl_prompt(struct repl *r);
 int repl_pipe(struct repl *r);
 
@@ -71,10 +69,7 @@ _must_check_ int repl_show_event(struct repl *r, const json_t *event);
 /* Our own words, on a line of their own. */
 void repl_say(struct repl *r, const char *fmt, ...) _printf_(2, 3);
 
-/* repl/picture.c: saves the pictures of a result; how many there were. */
-int repl_pictures(struct repl *r, const json_t *result);
-
-/* repl/record.c: what :save saves. The marker stands before each cell; repl_pipe() reads it. */
+/* record.c: what :save saves. The marker stands before each cell; repl_pipe() reads it. */
 void repl_record_cell(struct repl *r, const char *code, size_t len);
 void repl_record_output(struct repl *r, const void *data, size_t len);
 _must_check_ int repl_record_save(struct repl *r, const char *path, struct fail *fail);

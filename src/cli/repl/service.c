@@ -100,7 +100,7 @@ static int on_signal(struct repl *r, struct fail *fail)
 }
 
 /* Until what was asked for is done. */
-static int await(struct repl *r, struct fail *fail)
+static int service_await(struct repl *r, struct fail *fail)
 {
 	struct remote *m = remote_of(r);
 	int e = 0;
@@ -171,7 +171,7 @@ static int service_open(struct repl *r, struct fail *fail)
 	if (e < 0)
 		return fail_set(fail, -e, "repl", "cannot start glovebox-client: %s", strerror(-e));
 	e = send_line(m, first_request(r), fail);
-	return e < 0 ? e : await(r, fail);
+	return e < 0 ? e : service_await(r, fail);
 }
 
 /* The end of its input tells it to remove the sandbox; that is worth waiting for. */
@@ -197,7 +197,7 @@ static int service_cell(struct repl *r, const char *code, size_t len, struct fai
 
 	m->in_cell = true;
 	if (e == 0)
-		e = await(r, fail);
+		e = service_await(r, fail);
 	m->in_cell = false;
 	return e;
 }
@@ -206,7 +206,7 @@ static int service_restart(struct repl *r, struct fail *fail)
 {
 	int e = send_line(remote_of(r), json_pack("{sb}", "restart", 1), fail);
 
-	return e < 0 ? e : await(r, fail);
+	return e < 0 ? e : service_await(r, fail);
 }
 
 const struct repl_place repl_service = {

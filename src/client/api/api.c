@@ -41,7 +41,7 @@ static void copy_url(char *ret, size_t size, const char *url)
 		ret[strlen(ret) - 1] = '\0';
 }
 
-static int find_key(struct api *a, const char *state, struct fail *fail)
+static int api_find_key(struct api *a, const char *state, struct fail *fail)
 {
 	const char *given = getenv("E2B_API_KEY");
 	char path[640];
@@ -83,7 +83,7 @@ int api_open(struct api *ret, struct fail *fail)
 	}
 	copy_url(a.sandbox_url, sizeof(a.sandbox_url),
 		 sandbox_url && *sandbox_url ? sandbox_url : a.url);
-	r = find_key(&a, found.state, fail);
+	r = api_find_key(&a, found.state, fail);
 	if (r < 0)
 		return r;
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(a.curl = curl_easy_init()))
@@ -110,7 +110,7 @@ char *api_escape(const char *text)
 	return ret;
 }
 
-static bool add_header(struct curl_slist **list, const char *name, const char *value)
+static bool api_add_header(struct curl_slist **list, const char *name, const char *value)
 {
 	char text[512];
 	struct curl_slist *next;
@@ -125,8 +125,8 @@ static bool add_header(struct curl_slist **list, const char *name, const char *v
 	return true;
 }
 
-static bool set_up(CURL *curl, const struct api *a, const struct api_sandbox *b, const char *path,
-		   struct curl_slist **headers)
+static bool api_set_up(CURL *curl, const struct api *a, const struct api_sandbox *b,
+		       const char *path, struct curl_slist **headers)
 {
 	char url[4096], port[16];
 
@@ -134,10 +134,10 @@ static bool set_up(CURL *curl, const struct api *a, const struct api_sandbox *b,
 	if ((size_t)snprintf(url, sizeof(url), "%s%s", b ? a->sandbox_url : a->url, path) >=
 	    sizeof(url))
 		return false;
-	if (b ? !add_header(headers, "E2b-Sandbox-Id", b->id) ||
-			    !add_header(headers, "E2b-Sandbox-Port", port) ||
-			    (b->token[0] && !add_header(headers, "X-Access-Token", b->token)) :
-		!add_header(headers, "X-API-KEY", a->key))
+	if (b ? !api_add_header(headers, "E2b-Sandbox-Id", b->id) ||
+			    !api_add_header(headers, "E2b-Sandbox-Port", port) ||
+			    (b->token[0] && !api_add_header(headers, "X-Access-Token", b->token)) :
+		!api_add_header(headers, "X-API-KEY", a->key))
 		return false;
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -157,7 +157,7 @@ CURL *api_handle(struct api *a, const struct api_sandbox *b, const char *path,
 	CURL *curl = curl_easy_init();
 
 	*ret_headers = NULL;
-	if (curl && !set_up(curl, a, b, path, ret_headers)) {
+	if (curl && !api_set_up(curl, a, b, path, ret_headers)) {
 		curl_easy_cleanup(curl);
 		curl_slist_free_all(*ret_headers);
 		*ret_headers = NULL;
@@ -204,7 +204,7 @@ int api_failed(CURLcode code, long status, const char *text, size_t len, struct 
 	return r;
 }
 
-static size_t collect(char *data, size_t size, size_t n, void *arg)
+static size_t api_collect(char *data, size_t size, size_t n, void *arg)
 {
 	return buf_add(arg, data, size * n) < 0 ? 0 : size * n;
 }
@@ -232,21 +232,22 @@ static size_t on_header(char *data, size_t size, size_t n, void *arg)
 	return len;
 }
 
-static int perform(CURL *curl, const char *method, struct curl_slist **headers, const char *text,
-		   struct wanted_header *wanted, json_t **ret, struct fail *fail)
+static int api_perform(CURL *curl, const char *method, struct curl_slist **headers,
+		       const char *text, struct wanted_header *wanted, json_t **ret,
+		       struct fail *fail)
 {
 	_cleanup_(buf_done) struct buf answer = BUF_INIT(API_ANSWER_MAX);
 	CURLcode code;
 	long status = 0;
 
-	if (text && !add_header(headers, "Content-Type", "application/json"))
+	if (text && !api_add_header(headers, "Content-Type", "application/json"))
 		return fail_set(fail, ENOMEM, "service", "out of memory");
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, *headers);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_SECONDS);
 	if (text)
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, api_collect);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, wanted);
@@ -273,10 +274,10 @@ static int call(struct api *a, const struct api_sandbox *b, const char *method, 
 
 	json_decref(body);
 	curl_easy_reset(a->curl);
-	if (lost || !set_up(a->curl, a, b, path, &headers))
+	if (lost || !api_set_up(a->curl, a, b, path, &headers))
 		r = fail_set(fail, ENOMEM, "service", "out of memory, or a name is too long");
 	else
-		r = perform(a->curl, method, &headers, text, wanted, ret, fail);
+		r = api_perform(a->curl, method, &headers, text, wanted, ret, fail);
 	curl_slist_free_all(headers);
 	return r;
 }

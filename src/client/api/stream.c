@@ -62,7 +62,7 @@ static int on_data(struct stream_state *st, const json_t *data)
 	return 0;
 }
 
-static int on_message(struct stream_state *st, const json_t *message)
+static int stream_on_message(struct stream_state *st, const json_t *message)
 {
 	const json_t *event = json_object_get(message, "event"), *part;
 	const char *text;
@@ -83,7 +83,7 @@ static int on_message(struct stream_state *st, const json_t *message)
 	return 0;
 }
 
-static int on_end(struct stream_state *st, const json_t *message)
+static int stream_on_end(struct stream_state *st, const json_t *message)
 {
 	const json_t *error = json_object_get(message, "error");
 	const char *text = json_string_value(json_object_get(error, "message"));
@@ -114,7 +114,7 @@ static int take_envelopes(struct stream_state *st)
 		if (!message)
 			return fail_set(st->fail, EBADMSG, "exec",
 					"the service's answer is not JSON");
-		r = p[0] & FLAG_END ? on_end(st, message) : on_message(st, message);
+		r = p[0] & FLAG_END ? stream_on_end(st, message) : stream_on_message(st, message);
 		json_decref(message);
 		at += ENVELOPE_HEAD + len;
 	}
@@ -261,7 +261,7 @@ static void take_ends(struct stream_state *st)
 }
 
 /* Until the stream ends, lets input through too. */
-static int follow(struct stream_state *st)
+static int stream_follow(struct stream_state *st)
 {
 	CURLM *multi = st->multi;
 	int running = 1;
@@ -309,7 +309,7 @@ static int run_stream(struct stream_state *st, struct curl_slist *headers,
 	curl_easy_setopt(st->curl, CURLOPT_WRITEFUNCTION, on_bytes);
 	curl_easy_setopt(st->curl, CURLOPT_WRITEDATA, st);
 	(void)curl_multi_add_handle(st->multi, st->curl);
-	r = follow(st);
+	r = stream_follow(st);
 	(void)curl_easy_getinfo(st->curl, CURLINFO_RESPONSE_CODE, &status);
 	post_drop(st);
 	(void)curl_multi_remove_handle(st->multi, st->curl);
@@ -350,7 +350,7 @@ int stream_start(struct api *a, const struct api_sandbox *b, json_t *body, const
 			curl_easy_cleanup(st.curl);
 		return fail_set(fail, ENOMEM, "exec", "out of memory");
 	}
-	if (user) { /* whoever it is in the sandbox; there is no password */
+	if (user) { /* any user of the sandbox; there is no password */
 		curl_easy_setopt(st.curl, CURLOPT_USERNAME, user);
 		curl_easy_setopt(st.curl, CURLOPT_PASSWORD, "");
 		curl_easy_setopt(st.curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);

@@ -39,7 +39,8 @@ static size_t on_download(char *data, size_t size, size_t n, void *arg)
 }
 
 /* Performs and frees the handle. */
-static int perform(CURL *curl, struct curl_slist *headers, struct buf *reason, struct fail *fail)
+static int transfer_perform(CURL *curl, struct curl_slist *headers, struct buf *reason,
+			    struct fail *fail)
 {
 	long status = 0;
 	CURLcode code;
@@ -66,7 +67,7 @@ int transfer_get(struct transfer *t, const char *path, int to_fd, struct fail *f
 		return fail_set(fail, ENOMEM, "cp", "%.60s…: the path is too long", path);
 	curl_easy_setopt(d.curl, CURLOPT_WRITEFUNCTION, on_download);
 	curl_easy_setopt(d.curl, CURLOPT_WRITEDATA, &d);
-	r = perform(d.curl, headers, &d.reason, fail);
+	r = transfer_perform(d.curl, headers, &d.reason, fail);
 	buf_done(&d.reason);
 	if (d.err)
 		return fail_set(fail, d.err, "cp", "cannot write: %s", strerror(d.err));
@@ -113,7 +114,7 @@ int transfer_put(struct transfer *t, int from_fd, uint64_t size, const char *pat
 	curl_easy_setopt(curl, CURLOPT_READDATA, &from_fd);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reason);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reason);
-	return perform(curl, headers, &reason, fail);
+	return transfer_perform(curl, headers, &reason, fail);
 }
 
 int transfer_mkdir(struct transfer *t, const char *path, struct fail *fail)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/api/session.h"
+#include "client/session.h"
 
 #include "base/io.h"
 

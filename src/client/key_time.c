@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/key/time.h"
+#include "client/key_time.h"
 
 #include "base/parse.h"
 
