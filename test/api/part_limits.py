@@ -29,7 +29,7 @@ def at_once(count, ask):
 
 
 def test_sandboxes_of_key(_):
-    """sandboxes of one key: 429, and room for another key"""
+    """RX-27: sandboxes of one key: 429, and room for another key"""
     with small(limits_sandboxes_per_key=2) as (running, client):
         boxes = [client.create(), client.create()]
         reply = client.ask("POST", "/v2/sandboxes", {"templateID": "base"})
@@ -43,7 +43,7 @@ def test_sandboxes_of_key(_):
 
 
 def test_sandboxes(_):
-    """sandboxes of all keys: 429 or 503"""
+    """RX-27: sandboxes of all keys: 429 or 503"""
     with small(limits_sandboxes=2, pool_size=0) as (running, client):
         other = raw.Client(running.port, running.new_key())
         client.create()
@@ -97,7 +97,7 @@ def test_exec_input(_):
 
 
 def test_creates(_):
-    """sandboxes created by one key per second: 429 with Retry-After"""
+    """RX-27: sandboxes created by one key per second: 429 with Retry-After"""
     with small(limits_creates_per_second=1) as (_, client):
         replies = at_once(40, lambda: client.ask("POST", "/v2/sandboxes", {"templateID": "base"}))
         assert {reply.status for reply in replies} == {201, 429}, replies

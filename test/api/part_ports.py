@@ -684,7 +684,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
                 since = time.monotonic()
                 reply = ask_on(connection, host(box, 3018), "/")
                 assert reply.status == 200 and reply.body == b"ok", reply
-                assert time.monotonic() - since < 3, "it waited for a connection that nobody used"  # IDLE_MS of port_pool.c
+                assert time.monotonic() - since < 3, "it waited for a connection that nobody used"  # IDLE_MS of src/server/port/pool.c
     finally:
         for connection in connections:
             connection.close()
