@@ -40,8 +40,8 @@ static inline void http_parse_answers(http_parser *p)
  * Reads on. *ret_used: how much. False when that is no HTTP, or a callback returned anything but 0. When a message is
  * complete its flags may be gone: look at them in on_headers_complete.
  */
-static inline bool http_parse(http_parser *p, const http_parser_settings *settings, const char *data,
-			      size_t len, size_t *ret_used)
+static inline bool http_parse(http_parser *p, const http_parser_settings *settings,
+			      const char *data, size_t len, size_t *ret_used)
 {
 #ifdef LLHTTP_VERSION_MAJOR
 	enum llhttp_errno e;
