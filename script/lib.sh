@@ -78,10 +78,10 @@ shell_files() {
 	done
 }
 
-# Configures a build directory once (ninja reconfigures it by itself when meson.build changes) and
-# brings it up to date. Arguments: directory, meson options; behind -- the targets, when it is not everything.
+# Configures a build directory, once for the same options (ninja reconfigures it by itself when meson.build changes),
+# and brings it up to date. Arguments: directory, meson options; behind -- the targets, when it is not everything.
 build_in() {
-	local dir=$1 options=()
+	local dir=$1 options=() option
 
 	shift
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -92,6 +92,10 @@ build_in() {
 	if [ ! -f "$dir/build.ninja" ]; then
 		meson setup "$dir" "$ROOT" "${options[@]}" || return
 	fi
+	for option in "${options[@]#-D}"; do
+		grep -qxF -- "${option%%=*} = ${option#*=}" "$dir/meson-private/cmd_line.txt" ||
+			meson configure "$dir" "-D$option" || return
+	done
 	ninja -C "$dir" "$@"
 }
 

@@ -67,16 +67,13 @@ static bool retarget(struct program *p)
 
 	for (size_t at = 0; at < p->len; at++) {
 		struct sock_filter *f = &p->code[at];
-		size_t to[2];
+		struct sock_filter old = *f;
 
 		if (!is_test(f))
 			continue;
-		(void)ways(p, at, to);
-		to[0] = better(p, at, to[0]);
-		to[1] = better(p, at, to[1]);
-		changed = changed || to[0] != at + 1 + f->jt || to[1] != at + 1 + f->jf;
-		f->jt = (uint8_t)(to[0] - at - 1);
-		f->jf = (uint8_t)(to[1] - at - 1);
+		f->jt = (uint8_t)(better(p, at, at + 1 + old.jt) - at - 1);
+		f->jf = (uint8_t)(better(p, at, at + 1 + old.jf) - at - 1);
+		changed = changed || f->jt != old.jt || f->jf != old.jf;
 	}
 	return changed;
 }

@@ -2,6 +2,7 @@
 /* `glovebox serve`: reads the settings and becomes the warden. */
 #include "cli/cli.h"
 
+#include "language/language.h"
 #include "service/config.h"
 #include "warden/warden.h"
 
@@ -142,7 +143,8 @@ int cli_serve(int argc, char **argv)
 		return print_help();
 	if (config_load(&config, a.config_file, environ, &fail) < 0)
 		return cli_error(CLI_USAGE, "%s", fail.msg);
-	if (warden_run(&a.options, &fail) < 0)
+	a.options.languages_fd = language_open(&fail);
+	if (a.options.languages_fd < 0 || warden_run(&a.options, &fail) < 0)
 		return cli_error(1, "%s", fail.msg);
 	return CLI_OK;
 }

@@ -11,7 +11,7 @@
 
 #include "egress/egress_priv.h"
 
-#include <http_parser.h>
+#include "base/http_parse.h"
 
 #define REQUEST_MAX                                                                                \
 	16384 /* bytes of a head or a handshake: nobody needs more to say where he wants to go */

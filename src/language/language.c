@@ -61,7 +61,7 @@ static int exe_dir(char *ret, size_t size)
 
 static bool in_build_dir(const char *exe_path)
 {
-	static const char *const tails[] = { "/src/cli", "/src/all_verbs", "/src/server" };
+	static const char *const tails[] = { "/src/cli", "/src/all_verbs" };
 	size_t n = strlen(exe_path);
 
 	for (size_t i = 0; i < ARRAY_SIZE(tails); i++) {
@@ -77,7 +77,7 @@ static bool in_build_dir(const char *exe_path)
  * A program still in its build directory uses the files of its own source tree, whatever may be
  * installed; an installed one the place it was built for, or else the one beside it.
  */
-static int open_languages(struct fail *fail)
+int language_open(struct fail *fail)
 {
 	const char *chosen = getenv("GLOVEBOX_LANGUAGES");
 	char exe[PATH_MAX], path[PATH_MAX + 64];
@@ -206,7 +206,7 @@ static int list_read(int dir_fd, struct list *list, struct fail *fail)
 
 static int list_all(struct list *list, struct fail *fail)
 {
-	int fd = open_languages(fail);
+	int fd = language_open(fail);
 
 	return fd < 0 ? fd : list_read(fd, list, fail);
 }
@@ -286,7 +286,7 @@ int language_load(const char *name_or_alias, struct language *ret, struct fail *
 {
 	_cleanup_(list_done) struct list list = { 0 };
 	char file[LANGUAGE_NAME_MAX + sizeof(SUFFIX)];
-	int fd = open_languages(fail), r;
+	int fd = language_open(fail), r;
 
 	if (fd < 0)
 		return fd;

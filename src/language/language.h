@@ -69,6 +69,9 @@ struct language_vars {
 /* Frees what the struct holds; fine for a zeroed one. */
 void language_done(struct language *l);
 
+/* The directory with their files: GLOVEBOX_LANGUAGES, or where they belong. */
+_must_check_ int language_open(struct fail *fail);
+
 /* By name (opens one file) or alias (looks at all). */
 _must_check_ int language_load(const char *name_or_alias, struct language *ret, struct fail *fail);
 

@@ -5,7 +5,8 @@
  * Runs as     a user of its own without capabilities, under a filter of system calls and Landlock rules that it puts on
  *             before it reads a byte from the network (seal.c).
  * Holds       the socket to the warden (3), the listening socket (4), the directory of the store (5), with TLS its
- *             certificate and key (6, 7, closed once read), and for each sandbox its control socket.
+ *             certificate and key (6, 7), the directory of the language files (8; these three are closed once read), and for
+ *             each sandbox its control socket.
  * Reads       requests from anybody, frames from agents, answers of programs in boxes: all hostile. Messages from the
  *             warden.
  * Talks to    the warden, which makes and ends boxes; agents, over a socket for each operation; ports

@@ -79,12 +79,9 @@ static int spawn(struct warden *w, int sock, struct fail *fail)
 	_cleanup_(fd_closep) int cert_fd = open_secret(w->config->server_tls_cert);
 	_cleanup_(fd_closep) int key_fd = open_secret(w->config->server_tls_key);
 	_cleanup_(argv_freep) char **argv = make_argv(w->config);
-	const int fds[] = { sock, w->listen_fd, w->state.db_fd, cert_fd, key_fd };
-	/* Of ours only where the language files are, if somebody said so. */
-	const char *languages = getenv("GLOVEBOX_LANGUAGES");
-	char languages_text[PATH_MAX + 32];
+	const int fds[] = { sock, w->listen_fd, w->state.db_fd, cert_fd, key_fd, w->languages_fd };
 	char *env[] = { (char[]){ "PATH=/usr/bin:/bin" }, (char[]){ "LANG=C.UTF-8" },
-			languages && *languages ? languages_text : NULL, NULL };
+			(char[]){ "GLOVEBOX_LANGUAGES=/proc/self/fd/8" }, NULL };
 	const struct spawn s = {
 		.name = "the server",
 		.program_fd = w->room.program_fd,
@@ -96,11 +93,9 @@ static int spawn(struct warden *w, int sock, struct fail *fail)
 		.gid = w->state.gid,
 	};
 
-	_Static_assert(WARDEN_SERVER_FD == SPAWN_FIRST_FD &&
-			       WARDEN_TLS_KEY_FD - WARDEN_SERVER_FD + 1 == ARRAY_SIZE(fds),
+	_Static_assert(WARDEN_SERVER_FD == SPAWN_FIRST_FD && WARDEN_LANGUAGES_FD == 8 &&
+			       WARDEN_LANGUAGES_FD - WARDEN_SERVER_FD + 1 == ARRAY_SIZE(fds),
 		       "by number");
-	(void)snprintf(languages_text, sizeof(languages_text), "GLOVEBOX_LANGUAGES=%s",
-		       languages ? languages : "");
 	if (!argv)
 		return fail_set(fail, ENOMEM, "server", "out of memory");
 	if ((cert_fd < 0 && cert_fd != -EBADF) || (key_fd < 0 && key_fd != -EBADF))

@@ -240,6 +240,7 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 	w.config = o->config;
 	w.pid = getpid();
 	w.server_program = o->server;
+	w.languages_fd = o->languages_fd;
 	(void)umask(022);
 	/* Nobody may look into us. Without root we could not, either: the files by which a box's ids are
 	 * mapped would be root's. */

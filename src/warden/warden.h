@@ -11,6 +11,7 @@ struct warden_options {
 	const struct config *config;
 	const char *server; /* the server's program instead of ours, or NULL */
 	const char *client; /* the program that makes the first key, or NULL for ours */
+	int languages_fd;   /* the language files: the server's user may not be able to come by */
 };
 
 /* Returns when it was told to stop and nothing is left: 0, or a negative errno and why. */

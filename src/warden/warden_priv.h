@@ -247,6 +247,7 @@ struct warden {
 	int lock_fd;   /* STATE, locked */
 	int layers_fd; /* STATE/layers */
 	int listen_fd;
+	int languages_fd;
 	int discovery_fd; /* service.json, locked, when it is ours */
 	int run_fd;       /* the directory it lies in */
 	struct watch signal_watch;

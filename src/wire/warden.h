@@ -18,7 +18,8 @@
 #define WARDEN_STATE_FD 5  /* and the directory with the store here */
 #define WARDEN_TLS_CERT_FD                                                                         \
 	6 /* with TLS: the certificate and its key, which only root may be able to */
-#define WARDEN_TLS_KEY_FD 7 /* read; closed otherwise */
+#define WARDEN_TLS_KEY_FD 7   /* read; closed otherwise */
+#define WARDEN_LANGUAGES_FD 8 /* the directory of the language files; closed once they are read */
 
 /* The server's exit status when it will not run with these settings. Until a server has said HELLO, the warden gives up
  * when one ends, and says why; from then on, one that ends is started again, whatever its status. */
@@ -37,7 +38,7 @@ struct warden_hello {
 
 /* Of what server, warden and egress say to each other: to be raised when any of it changes. After SIGHUP the server may be
  * of a newer build than the others, which then go on with the one before. */
-#define WARDEN_VERSION 2
+#define WARDEN_VERSION 3
 
 struct warden_limits {
 	uint64_t memory_bytes;

@@ -151,23 +151,22 @@ static int take_end(http_parser *p)
 	if (b->kind == HTTP_BODY_CHUNKED)
 		add_text(&b->out, "0\r\n\r\n");
 	b->done = true;
-	http_parser_pause(p, 1); /* what follows would be another request: NW-13 */
-	return 0;
+	return 1; /* what follows would be another request: NW-13 */
 }
 
 int http_body_feed(http_parser *p, enum http_body kind, const unsigned char *data, size_t len,
 		   unsigned char *out, size_t *ret_out_len, bool *ret_done)
 {
 	struct body b = { .kind = kind, .out = { .data = out, .size = len + HTTP_BODY_MORE } };
-	http_parser_settings settings;
+	const http_parser_settings settings = { .on_body = take_body,
+						.on_message_complete = take_end };
+	size_t used;
+	bool good;
 
-	http_parser_settings_init(&settings);
-	settings.on_body = take_body;
-	settings.on_message_complete = take_end;
 	p->data = &b;
-	(void)http_parser_execute(p, &settings, (const char *)data, len);
+	good = http_parse(p, &settings, (const char *)data, len, &used);
 	p->data = NULL;
-	if (b.out.is_over || (!b.done && HTTP_PARSER_ERRNO(p) != HPE_OK))
+	if (b.out.is_over || (!b.done && !good))
 		return -EPROTO;
 	*ret_out_len = b.out.len;
 	*ret_done = b.done;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of a request in the clear (NW-13). Two readers must agree on it: ours, which takes only what the
- * standard allows without any of its leniencies, and http-parser, which then also finds the end of the body.
+ * standard allows without any of its leniencies, and the library's, which then also finds the end of the body.
  * Whatever else a server could read into it is refused before it leaves.
  */
 #include "egress/request.h"
@@ -307,16 +307,15 @@ static int drop_hops(const unsigned char *data, struct http_head *h)
 
 /* --- the second reader ------------------------------------------------------------------------ */
 
-/* http-parser must understand the same; it then stands at the first byte of the body. */
+/* The library must understand the same; it then stands at the first byte of the body. */
 static int agree(const unsigned char *data, struct http_head *h)
 {
-	http_parser_settings settings;
+	const http_parser_settings settings = { 0 };
 	http_parser *p = &h->parser;
+	size_t used;
 
-	http_parser_settings_init(&settings);
-	http_parser_init(p, HTTP_REQUEST);
-	if (http_parser_execute(p, &settings, (const char *)data, h->len) != h->len ||
-	    HTTP_PARSER_ERRNO(p) != HPE_OK)
+	http_parse_requests(p);
+	if (!http_parse(p, &settings, (const char *)data, h->len, &used) || used != h->len)
 		return -EINVAL;
 	if (p->http_major != 1 || p->http_minor != h->minor ||
 	    (p->method == HTTP_CONNECT) != h->is_connect)

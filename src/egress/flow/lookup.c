@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#define CARES_NO_DEPRECATED /* what is to replace some calls is not in Debian 12's c-ares */
 #include <ares.h>
 #include <arpa/nameser.h>
 #include <netdb.h>

@@ -44,6 +44,7 @@ struct reading {
 	struct port_answer *answer;
 	bool to_head;
 	bool complete;
+	unsigned flags;
 };
 
 static int on_name(http_parser *p, const char *text, size_t len)
@@ -81,6 +82,7 @@ static int on_head(http_parser *p)
 	struct reading *reading = p->data;
 
 	reading->complete = true;
+	reading->flags = p->flags;
 	return reading->to_head; /* 1: no body follows, whatever the head says */
 }
 
@@ -138,6 +140,7 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 						       .on_headers_complete = on_head };
 	struct reading reading = { .answer = ret, .to_head = to_head };
 	http_parser *p = &ret->parser;
+	size_t used;
 	int r;
 
 	ret->n_fields = 0;
@@ -147,10 +150,9 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 			     "it is not HTTP/1.1"); /* the library would pass over empty lines */
 	if (!port_is_lines(head, len))
 		return wrong(ret, "its head is not made of lines that end with CR LF");
-	http_parser_init(p, HTTP_RESPONSE);
+	http_parse_answers(p);
 	p->data = &reading;
-	if (http_parser_execute(p, &settings, head, len) != len || !reading.complete ||
-	    HTTP_PARSER_ERRNO(p) != HPE_OK)
+	if (!http_parse(p, &settings, head, len, &used) || used != len || !reading.complete)
 		return wrong(ret, "its head cannot be read");
 	p->data = NULL;
 	if (p->http_minor > 1)
@@ -160,7 +162,9 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 		return wrong(ret, "its status is not one of HTTP");
 	end_fields(ret);
 	r = read_framing(ret, to_head);
-	ret->keeps = r == 0 && ret->body != PORT_BODY_TO_END && http_should_keep_alive(p);
+	ret->keeps = r == 0 && ret->body != PORT_BODY_TO_END &&
+		     (p->http_minor ? !(reading.flags & F_CONNECTION_CLOSE) :
+				      reading.flags & F_CONNECTION_KEEP_ALIVE);
 	return r;
 }
 
@@ -210,8 +214,7 @@ static int on_end(http_parser *p)
 	struct unchunking *u = p->data;
 
 	u->end = true;
-	http_parser_pause(p, 1); /* what follows is not part of this answer */
-	return 0;
+	return 1; /* what follows is not part of this answer */
 }
 
 ssize_t port_answer_unchunk(struct port_answer *a, char *data, size_t len, bool *ret_end,
@@ -222,11 +225,12 @@ ssize_t port_answer_unchunk(struct port_answer *a, char *data, size_t len, bool 
 						       .on_message_complete = on_end };
 	struct unchunking u = { .to = data };
 	size_t used;
+	bool good;
 
 	a->parser.data = &u;
-	used = http_parser_execute(&a->parser, &settings, data, len);
+	good = http_parse(&a->parser, &settings, data, len, &used);
 	a->parser.data = NULL;
-	if (!u.end && (used != len || HTTP_PARSER_ERRNO(&a->parser) != HPE_OK)) {
+	if (!u.end && (used != len || !good)) {
 		a->broken = "its chunks cannot be read";
 		return -EPROTO;
 	}

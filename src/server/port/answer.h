@@ -5,9 +5,8 @@
  */
 #pragma once
 
+#include "base/http_parse.h"
 #include "base/util.h"
-
-#include <http_parser.h>
 
 #define PORT_HEAD_MAX ((size_t)32 << 10) /* of an answer's head */
 #define PORT_FIELDS_MAX 128

@@ -17,7 +17,10 @@ static size_t n_languages;
 
 int control_run_start(struct fail *fail)
 {
-	return language_list(&languages, &n_languages, fail);
+	int r = language_list(&languages, &n_languages, fail);
+
+	fd_close(WARDEN_LANGUAGES_FD);
+	return r;
 }
 
 void control_run_stop(void)
