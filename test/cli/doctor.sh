@@ -117,8 +117,11 @@ if [ "$(id -u)" -eq 0 ]; then
 		skip 'no executable memory files' 'this kernel cannot forbid them'
 	fi
 
-	# A process in a chroot cannot make user namespaces, which is what AppArmor's restriction looks
-	# like from here; the sysctl that explains it is a file of ours.
+	doctor_elsewhere 'root=$(mktemp -d) && mount --rbind / "$root" && chroot "$root" "$GLOVEBOX" doctor --json || true'
+	like "$(doctor_check userns)" '^error .*This is a chroot.*pivot_root' 'a chroot is recognised, with what helps'
+	unlike "$(doctor_check userns)" 'container' '... and no container is blamed'
+
+	# AppArmor's restriction of user namespaces looks the same from here; the sysctl that explains it is a file of ours.
 	doctor_apparmor='
 		root=$(mktemp -d) && mount --rbind / "$root" && mount --make-rprivate "$root"
 		mount -t tmpfs none "$root/proc/sys/kernel"

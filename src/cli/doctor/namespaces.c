@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 
 /* --- /etc/subuid and /etc/subgid: who may map which ids, and where more fit ------------------ */
 
@@ -125,6 +126,19 @@ static bool sysctl_is(const char *name, uint64_t value)
 	return doctor_sysctl(name, &now) == 0 && now == value;
 }
 
+/* Joining a mount namespace leads to its root, also out of a chroot. Only root can. */
+static int try_leave_chroot(void)
+{
+	struct statx ours, root;
+	int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &ours) < 0 ||
+	    setns(fd, CLONE_NEWNS) < 0 ||
+	    statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &root) < 0)
+		return -errno;
+	return ours.stx_mnt_id == root.stx_mnt_id && ours.stx_ino == root.stx_ino ? -EALREADY : 0;
+}
+
 /* Why user namespaces do not work, and the command against it. */
 static void explain_userns(const struct doctor *d, struct doctor_result *r, int e)
 {
@@ -157,9 +171,14 @@ static void explain_userns(const struct doctor *d, struct doctor_result *r, int 
 			r, "The limit of namespaces is reached, here or in a namespace around us.");
 		doctor_remedy(r, "sudo sysctl -w user.max_user_namespaces=65536, outside of any "
 				 "container");
+	} else if (doctor_probe(0, try_leave_chroot) == 0) {
+		doctor_detail(r,
+			      "This is a chroot, and in one the kernel makes no user namespaces.");
+		doctor_remedy(r, "run it outside; or enter that directory with pivot_root(8) in a "
+				 "mount namespace of its own (unshare --mount)");
 	} else {
-		doctor_detail(
-			r, "No sysctl explains it: a container or a security module forbids it.");
+		doctor_detail(r, "No sysctl explains it: a container, a security module or, for an "
+				 "ordinary user, a chroot forbids it.");
 		doctor_remedy(r, REMEDY_DOCKER);
 	}
 }
