@@ -21,8 +21,9 @@ int loop_open(struct loop *l, size_t timers)
 
 void loop_close(struct loop *l)
 {
-	fd_closep(&l->epoll_fd);
-	freep(&l->heap);
+	fd_close(l->epoll_fd);
+	free(l->heap);
+	*l = (struct loop)LOOP_INIT;
 }
 
 /* --- descriptors -------------------------------------------------------------------------------- */
