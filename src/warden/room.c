@@ -118,9 +118,9 @@ static void close_room(struct warden *w)
 {
 	struct room *room = &w->room;
 
-	watch_remove(w, &room->pid_watch);
-	watch_remove(w, &room->sock_watch);
-	timer_clear(w, &room->timer);
+	source_remove(&w->loop, &room->pid_source);
+	source_remove(&w->loop, &room->sock_source);
+	timer_clear(&w->loop, &room->timer);
 	talk_close(w);
 	fd_closep(&room->pidfd);
 	fd_closep(&room->sock);
@@ -139,13 +139,14 @@ static void give_up(struct warden *w, const siginfo_t *info)
 	warden_stop(w);
 }
 
-static void on_pid(struct warden *w, struct watch *watch)
+static void on_pid(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	struct room *room = &w->room;
 	siginfo_t info = { 0 };
 	bool restart = room->restart;
 
-	(void)watch;
+	(void)source;
 	(void)waitid(P_PIDFD, (id_t)room->pidfd, &info, WEXITED | WNOHANG);
 	close_room(w);
 	room->restart = false;
@@ -158,19 +159,20 @@ static void on_pid(struct warden *w, struct watch *watch)
 		return;
 	}
 	if (restart) {
-		timer_set(w, &room->timer, clock_boot_us());
+		timer_set(&w->loop, &room->timer, clock_boot_us());
 		return;
 	}
 	if (clock_boot_us() - room->started_us > STEADY_US)
 		room->backoff_us = 0;
 	room->backoff_us = MIN(MAX(room->backoff_us * 2, BACKOFF_FIRST_US), BACKOFF_LAST_US);
 	tell_end(&info, room->backoff_us);
-	timer_set(w, &room->timer, clock_boot_us() + room->backoff_us);
+	timer_set(&w->loop, &room->timer, clock_boot_us() + room->backoff_us);
 }
 
 /* Either it is time to start it, or it was asked to end and did not. */
-static void on_timer(struct warden *w, struct timer *t)
+static void on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	struct fail fail = { 0 };
 
 	(void)t;
@@ -178,7 +180,7 @@ static void on_timer(struct warden *w, struct timer *t)
 		(void)proc_kill(w->room.pidfd, SIGKILL);
 	} else if (w->phase == WARDEN_SERVING && room_start(w, &fail) < 0) {
 		say("%s", fail.msg);
-		timer_set(w, &w->room.timer, clock_boot_us() + BACKOFF_LAST_US);
+		timer_set(&w->loop, &w->room.timer, clock_boot_us() + BACKOFF_LAST_US);
 	}
 }
 
@@ -202,9 +204,9 @@ int room_start(struct warden *w, struct fail *fail)
 	room->started_us = clock_boot_us();
 	(void)fcntl(room->sock, F_SETFL, O_NONBLOCK);
 	talk_open(w);
-	r = watch_add(w, &room->sock_watch, room->sock, talk_ready);
+	r = source_add(&w->loop, &room->sock_source, room->sock, EPOLLIN, talk_ready);
 	if (r == 0)
-		r = watch_add(w, &room->pid_watch, room->pidfd, on_pid);
+		r = source_add(&w->loop, &room->pid_source, room->pidfd, EPOLLIN, on_pid);
 	if (r < 0) {
 		(void)proc_kill(room->pidfd, SIGKILL);
 		(void)waitid(P_PIDFD, (id_t)room->pidfd, &(siginfo_t){ 0 }, WEXITED);
@@ -226,7 +228,7 @@ void room_stop(struct warden *w)
 	if (!w->room.pid)
 		return;
 	(void)proc_kill(w->room.pidfd, SIGTERM);
-	timer_set(w, &w->room.timer, clock_boot_us() + STOP_US);
+	timer_set(&w->loop, &w->room.timer, clock_boot_us() + STOP_US);
 }
 
 void room_restart(struct warden *w)
@@ -235,7 +237,7 @@ void room_restart(struct warden *w)
 		w->room.restart = true;
 		room_stop(w);
 	} else {
-		timer_set(w, &w->room.timer, clock_boot_us());
+		timer_set(&w->loop, &w->room.timer, clock_boot_us());
 	}
 }
 
@@ -276,6 +278,6 @@ void room_refuse(struct warden *w, const char *why)
 		return;
 	say("the server is ended: %s", why);
 	w->room.refused = true;
-	watch_remove(w, &w->room.sock_watch);
+	source_remove(&w->loop, &w->room.sock_source);
 	room_kill(w);
 }

@@ -68,7 +68,7 @@ static void flush(struct warden *w)
 			room->last = &room->first;
 		outgoing_free(o);
 	}
-	watch_writing(w, &room->sock_watch, room->first != NULL);
+	source_change(&w->loop, &room->sock_source, room->first ? EPOLLOUT : EPOLLIN);
 }
 
 void talk_send(struct warden *w, enum warden_type type, const struct warden_frame *f, int fd)
@@ -172,12 +172,13 @@ void talk_ended(struct warden *w, const struct warden_ended *ended, bool told)
 		talk_send(w, WARDEN_ENDED, &f, -EBADF);
 }
 
-void talk_ready(struct warden *w, struct watch *watch)
+void talk_ready(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	static struct warden_frame f;
 	int r;
 
-	if (watch->writing) {
+	if (source->events == EPOLLOUT) {
 		flush(w);
 		return;
 	}
@@ -187,7 +188,7 @@ void talk_ready(struct warden *w, struct watch *watch)
 	if (r == 1)
 		request_handle(w, &f);
 	else if (r == 0)
-		watch_remove(w, watch); /* it is ending: its pidfd will say so */
+		source_remove(&w->loop, source); /* it is ending: its pidfd will say so */
 	else
 		room_refuse(w, "it broke the protocol");
 }

@@ -55,8 +55,10 @@ static void raise_fd_limit(const struct config *c)
 	(void)setrlimit(RLIMIT_NOFILE, &now);
 }
 
-static void on_emptied_late(struct warden *w, struct timer *t)
+static void on_emptied_late(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
+
 	(void)t;
 	say("some boxes did not die in time; the next start removes them");
 	w->phase = WARDEN_OVER;
@@ -65,9 +67,9 @@ static void on_emptied_late(struct warden *w, struct timer *t)
 static void begin_emptying(struct warden *w)
 {
 	w->phase = WARDEN_EMPTYING;
-	timer_clear(w, &w->pool_timer);
+	timer_clear(&w->loop, &w->pool_timer);
 	w->phase_timer.due = on_emptied_late;
-	timer_set(w, &w->phase_timer, clock_boot_us() + EMPTY_US);
+	timer_set(&w->loop, &w->phase_timer, clock_boot_us() + EMPTY_US);
 	for (size_t i = 0; i < w->n_used_wards; i++)
 		ward_end(w, &w->wards[i], WARDEN_ENDED_STOPPED, false);
 }
@@ -111,11 +113,12 @@ static void restart_server(struct warden *w)
 	room_restart(w);
 }
 
-static void on_signal(struct warden *w, struct watch *watch)
+static void on_signal(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	struct signalfd_siginfo info;
 
-	if (read(watch->fd, &info, sizeof(info)) != sizeof(info))
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo == SIGHUP)
 		restart_server(w);
@@ -137,7 +140,9 @@ static int open_signals(struct warden *w)
 	/* Ignored by whoever started us, it would take the ends of our children from us. */
 	(void)sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return w->signal_fd < 0 ? -errno : watch_add(w, &w->signal_watch, w->signal_fd, on_signal);
+	return w->signal_fd < 0 ?
+		       -errno :
+		       source_add(&w->loop, &w->signal_source, w->signal_fd, EPOLLIN, on_signal);
 }
 
 static int open_inside(struct warden *w, struct fail *fail)
@@ -184,7 +189,7 @@ static bool is_empty(const struct warden *w)
 static int serve(struct warden *w, struct fail *fail)
 {
 	while (w->phase != WARDEN_OVER) {
-		int r = loop_turn(w);
+		int r = loop_turn(&w->loop);
 
 		if (r < 0)
 			return fail_set(fail, -r, "loop", "cannot wait: %s", strerror(-r));
@@ -206,9 +211,9 @@ static void finish(struct warden *w)
 			box_destroy(&w->wards[i].box);
 	egress_close(w);
 	zygote_close(w);
-	watch_remove(w, &w->trash_watch);
+	source_remove(&w->loop, &w->trash_source);
 	fd_closep(&w->trash_fd); /* it ends with us; the next start goes on with its work */
-	watch_remove(w, &w->signal_watch);
+	source_remove(&w->loop, &w->signal_source);
 	fd_closep(&w->signal_fd);
 	box_host_close(&w->host);
 	place_close(w);
@@ -226,12 +231,12 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 		.listen_fd = -EBADF,
 		.discovery_fd = -EBADF,
 		.run_fd = -EBADF,
-		.signal_watch = WATCH_INIT,
+		.signal_source = SOURCE_INIT,
 		.signal_fd = -EBADF,
 		.room = ROOM_INIT,
 		.trash_fd = -EBADF,
 		.zygote_cgroup_fd = -EBADF,
-		.trash_watch = WATCH_INIT,
+		.trash_source = SOURCE_INIT,
 		.egress = EGRESS_PLACE_INIT,
 		.host = BOX_HOST_INIT,
 	};

@@ -3,13 +3,12 @@
  * Between the files of the warden.
  *
  *	warden.c    start, the loop, stop           room.c     the server's process
- *	loop.c      descriptors and timers          talk.c     messages to and from it
+ *	notify.c    systemd                         talk.c     messages to and from it
  *	boxes/ward.c      one box from begin to end       boxes/request.c  what it may ask for
  *	boxes/table.c     boxes by id                     boxes/pool.c     boxes made ahead
  *	layers/layer.c     snapshots on disk               copy*.c    making one
  *	layers/helper.c    processes for files of boxes    tree*.c    what they do
- *	boxes/place.c     state, socket, files            notify.c   systemd
- *	layers/root.c      the template's root
+ *	boxes/place.c     state, socket, files            layers/root.c      the template's root
  *	net/discovery.c service.json                    boxes/guard.c    memory and CPU shares
  *	zygote/zygote.c    interpreters that are loaded    zygote/process.c  how one is started
  *	zygote/context.c  forks of them for boxes   zygote/script.c   the one that stands before a script
@@ -21,65 +20,13 @@
 #include "box/doors.h"
 #include "service/egress_start.h"
 #include "service/state.h"
+#include "sys/loop.h"
 #include "template/template.h"
 #include "warden/warden.h"
 #include "wire/warden.h"
 
 struct warden;
 struct ward;
-
-#define container_of(pointer, type, member)                                                        \
-	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
-/* --- loop.c ------------------------------------------------------------------------------------- */
-
-/* A descriptor that is waited for. */
-struct watch {
-	void (*ready)(struct warden *w, struct watch *self);
-	int fd; /* -EBADF: not watched. A copy: its owner closes it, after watch_remove() */
-	bool writing;
-};
-
-#define WATCH_INIT                                                                                 \
-	{                                                                                          \
-		.fd = -EBADF                                                                       \
-	}
-
-/* Something to do at a time, in microseconds since boot. */
-struct timer {
-	void (*due)(struct warden *w, struct timer *self);
-	uint64_t at_us;
-	size_t place; /* in the heap, counted from 1; 0: not in it */
-};
-
-struct loop {
-	int epoll_fd;
-	int timer_fd;
-	struct timer **heap;
-	size_t n_heap;
-	size_t heap_size;
-	uint64_t armed_us; /* what timer_fd is set to */
-};
-
-#define LOOP_INIT                                                                                  \
-	{                                                                                          \
-		.epoll_fd = -EBADF, .timer_fd = -EBADF                                             \
-	}
-
-/* timers_max: more are never set at once, so setting one cannot fail. */
-_must_check_ int loop_open(struct loop *l, size_t timers_max);
-void loop_close(struct loop *l);
-/* Waits for one descriptor or timer and handles it. */
-_must_check_ int loop_turn(struct warden *w);
-
-_must_check_ int watch_add(struct warden *w, struct watch *watch, int fd,
-			   void (*ready)(struct warden *w, struct watch *self));
-void watch_remove(struct warden *w, struct watch *watch);
-/* Waits for room to write instead of for something to read. */
-void watch_writing(struct warden *w, struct watch *watch, bool writing);
-
-void timer_set(struct warden *w, struct timer *t, uint64_t at_us);
-void timer_clear(struct warden *w, struct timer *t);
 
 /* --- boxes/ward.c: a box in our care ------------------------------------------------------------------ */
 
@@ -108,8 +55,8 @@ struct ward {
 	struct ward *next; /* in its bucket, or among the free ones */
 	struct box box;
 	struct cgroup_exec leaf; /* where its commands run */
-	struct watch setup_watch;
-	struct watch pid_watch;
+	struct source setup_source;
+	struct source pid_source;
 	struct timer timer; /* the deadline; else what the state waits for */
 	struct pending pending;
 	uint32_t flags; /* WARDEN_CREATE_* */
@@ -153,9 +100,9 @@ struct zygote {
 	int sock;   /* -EBADF: nobody new is forked from it */
 	int pidfd;  /* of its keeper */
 	int out_fd; /* what it prints */
-	struct watch sock_watch;
-	struct watch pid_watch;
-	struct watch out_watch;
+	struct source sock_source;
+	struct source pid_source;
+	struct source out_source;
 	struct root *root; /* what it has loaded */
 	uint64_t started_us;
 	unsigned lines; /* that were passed on */
@@ -185,8 +132,8 @@ struct room {
 	bool greeted;    /* it said HELLO */
 	bool refused;    /* it broke the protocol and is being killed */
 	bool restart;    /* it was asked to end so that another can start */
-	struct watch sock_watch;
-	struct watch pid_watch;
+	struct source sock_source;
+	struct source pid_source;
 	struct timer timer; /* start it, or end it for good */
 	struct outgoing *first, **last;
 	uint64_t started_us;
@@ -196,7 +143,7 @@ struct room {
 #define ROOM_INIT                                                                                  \
 	{                                                                                          \
 		.program_fd = -EBADF, .previous_fd = -EBADF, .pidfd = -EBADF, .sock = -EBADF,      \
-		.sock_watch = WATCH_INIT, .pid_watch = WATCH_INIT,                                 \
+		.sock_source = SOURCE_INIT, .pid_source = SOURCE_INIT,                             \
 	}
 
 /* --- net/egress.c ------------------------------------------------------------------------------------- */
@@ -205,8 +152,8 @@ struct telling;
 
 struct egress_place {
 	struct egress_room room;
-	struct watch sock_watch;
-	struct watch pid_watch;
+	struct source sock_source;
+	struct source pid_source;
 	struct timer timer; /* start it again, or go on telling */
 	struct telling *first, **last;
 	int operator_fd; /* the operator's rule sets, as they were read last */
@@ -217,7 +164,7 @@ struct egress_place {
 
 #define EGRESS_PLACE_INIT                                                                          \
 	{                                                                                          \
-		.room = EGRESS_ROOM_INIT, .sock_watch = WATCH_INIT, .pid_watch = WATCH_INIT,       \
+		.room = EGRESS_ROOM_INIT, .sock_source = SOURCE_INIT, .pid_source = SOURCE_INIT,   \
 		.operator_fd = -EBADF                                                              \
 	}
 
@@ -250,7 +197,7 @@ struct warden {
 	int languages_fd;
 	int discovery_fd; /* service.json, locked, when it is ours */
 	int run_fd;       /* the directory it lies in */
-	struct watch signal_watch;
+	struct source signal_source;
 	int signal_fd;
 	char url[96];
 	enum warden_phase phase;
@@ -302,10 +249,16 @@ struct warden {
 	size_t n_copies;
 	struct copy_need copying; /* all those that are being made */
 	int trash_fd;             /* pidfd of whoever deletes dropped layers */
-	struct watch trash_watch;
+	struct source trash_source;
 	unsigned trash_number; /* counts names of what is being deleted */
 	bool trash_again;
 };
+
+/* What the handlers of its loop begin with. */
+static inline struct warden *warden_of(struct loop *l)
+{
+	return container_of(l, struct warden, loop);
+}
 
 /* boxes/table.c */
 _must_check_ int table_open(struct warden *w);
@@ -336,7 +289,7 @@ void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms);
 /* boxes/ward_state.c */
 _must_check_ int ward_freeze(struct warden *w, struct ward *d);
 _must_check_ int ward_thaw(struct warden *w, struct ward *d);
-void ward_on_timer(struct warden *w, struct timer *t);
+void ward_on_timer(struct loop *l, struct timer *t);
 void ward_usage(struct ward *d, struct warden_usage *ret);
 void ward_describe(const struct ward *d, struct warden_box *ret);
 
@@ -389,7 +342,7 @@ void pool_fill(struct warden *w); /* in a moment, if it is not full */
 void pool_improve(
 	struct warden
 		*w); /* when it is quiet: interpreters with more loaded, for those that wait */
-void pool_on_timer(struct warden *w, struct timer *t);
+void pool_on_timer(struct loop *l, struct timer *t);
 
 /* boxes/guard.c: looks after boxes from the first one on */
 void guard_start(struct warden *w);
@@ -409,7 +362,7 @@ void room_refuse_version(struct warden *w);
 /* talk.c */
 void talk_open(struct warden *w);
 void talk_close(struct warden *w);
-void talk_ready(struct warden *w, struct watch *watch);
+void talk_ready(struct loop *l, struct source *source);
 void talk_send(struct warden *w, enum warden_type type, const struct warden_frame *f, int fd);
 void talk_reply(struct warden *w, struct pending *p, const struct ward *d, int fd);
 void talk_reply_usage(struct warden *w, struct pending *p, struct ward *d);

@@ -35,7 +35,7 @@ static uint32_t usual_flags(const struct config *c)
 static void plan(struct warden *w, uint64_t in_us)
 {
 	if (w->phase == WARDEN_SERVING && w->n_pool < w->config->pool_size)
-		timer_set(w, &w->pool_timer, clock_boot_us() + in_us);
+		timer_set(&w->loop, &w->pool_timer, clock_boot_us() + in_us);
 }
 
 void pool_fill(struct warden *w)
@@ -46,7 +46,7 @@ void pool_fill(struct warden *w)
 void pool_improve(struct warden *w)
 {
 	if (w->phase == WARDEN_SERVING && w->n_waiting >= w->config->pool_size)
-		timer_set(w, &w->pool_timer,
+		timer_set(&w->loop, &w->pool_timer,
 			  MAX(clock_boot_us() + IMPROVE_US, w->pool_taken_us + QUIET_US));
 }
 
@@ -113,8 +113,9 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 	return d;
 }
 
-void pool_on_timer(struct warden *w, struct timer *t)
+void pool_on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	const struct warden_limits limits = usual_limits(w->config);
 	const struct ward_wish wish = { .limits = &limits, .flags = usual_flags(w->config) };
 	struct fail fail = { 0 };

@@ -52,8 +52,8 @@ struct ward *table_take(struct warden *w)
 	*d = (struct ward){
 		.box = BOX_INIT,
 		.leaf = CGROUP_EXEC_INIT,
-		.setup_watch = WATCH_INIT,
-		.pid_watch = WATCH_INIT,
+		.setup_source = SOURCE_INIT,
+		.pid_source = SOURCE_INIT,
 		.victim_fd = -EBADF,
 		.weight = 1000,
 	};

@@ -62,7 +62,7 @@ void ward_reap(struct warden *w, struct ward *d)
 
 	if (r < 0 && clock_boot_us() - d->since_us < REAP_MAX_US) {
 		d->wait_us = MIN(MAX(d->wait_us * 2, REAP_FIRST_US), REAP_SLOWEST_US);
-		timer_set(w, &d->timer, clock_boot_us() + d->wait_us);
+		timer_set(&w->loop, &d->timer, clock_boot_us() + d->wait_us);
 		return;
 	}
 	if (r < 0) {
@@ -88,13 +88,14 @@ static enum warden_reason why_ended(struct ward *d)
 	return WARDEN_ENDED_CRASHED;
 }
 
-static void on_pid(struct warden *w, struct watch *watch)
+static void on_pid(struct loop *l, struct source *source)
 {
-	struct ward *d = container_of(watch, struct ward, pid_watch);
+	struct warden *w = warden_of(l);
+	struct ward *d = container_of(source, struct ward, pid_source);
 
 	if (d->state != WARD_DYING)
 		ward_end(w, d, why_ended(d), false);
-	watch_remove(w, &d->pid_watch);
+	source_remove(&w->loop, &d->pid_source);
 	ward_reap(w, d);
 }
 
@@ -128,13 +129,14 @@ void ward_hand_out(struct warden *w, struct ward *d, struct pending *p)
 	talk_reply(w, p, d, d->box.control_fd);
 }
 
-static void on_setup(struct warden *w, struct watch *watch)
+static void on_setup(struct loop *l, struct source *source)
 {
-	struct ward *d = container_of(watch, struct ward, setup_watch);
+	struct warden *w = warden_of(l);
+	struct ward *d = container_of(source, struct ward, setup_source);
 	struct fail fail = { 0 };
 	int r;
 
-	watch_remove(w, &d->setup_watch);
+	source_remove(&w->loop, &d->setup_source);
 	r = box_await(&d->box, &fail);
 	if (r == 0)
 		r = make_leaf(d, &fail);
@@ -142,14 +144,14 @@ static void on_setup(struct warden *w, struct watch *watch)
 		starting_failed(w, d, &fail);
 		return;
 	}
-	timer_clear(w, &d->timer);
+	timer_clear(&w->loop, &d->timer);
 	if (!d->id[0]) {
 		pool_add(w, d);
 		return;
 	}
 	w->n_starting--;
 	d->state = WARD_RUNNING;
-	timer_set(w, &d->timer, d->deadline_us);
+	timer_set(&w->loop, &d->timer, d->deadline_us);
 	/* Whoever wanted it is gone and will not know of it. */
 	if (d->pending.server != w->room.number)
 		ward_end(w, d, WARDEN_ENDED_KILLED, true);
@@ -159,9 +161,9 @@ static void on_setup(struct warden *w, struct watch *watch)
 
 static int watch_box(struct warden *w, struct ward *d)
 {
-	int r = watch_add(w, &d->setup_watch, d->box.setup_fd, on_setup);
+	int r = source_add(&w->loop, &d->setup_source, d->box.setup_fd, EPOLLIN, on_setup);
 
-	return r < 0 ? r : watch_add(w, &d->pid_watch, d->box.pidfd, on_pid);
+	return r < 0 ? r : source_add(&w->loop, &d->pid_source, d->box.pidfd, EPOLLIN, on_pid);
 }
 
 struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct fail *fail)
@@ -186,14 +188,14 @@ struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct f
 	}
 	r = watch_box(w, d);
 	if (r < 0) {
-		watch_remove(w, &d->setup_watch);
+		source_remove(&w->loop, &d->setup_source);
 		box_destroy(&d->box);
 		table_give_back(w, d);
 		(void)fail_set(fail, -r, "epoll", "cannot watch a box: %s", strerror(-r));
 		return NULL;
 	}
 	d->state = WARD_STARTING;
-	timer_set(w, &d->timer, clock_boot_us() + SETUP_MAX_US);
+	timer_set(&w->loop, &d->timer, clock_boot_us() + SETUP_MAX_US);
 	return d;
 }
 
@@ -217,8 +219,8 @@ void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool 
 	} else {
 		pool_remove(w, d);
 	}
-	watch_remove(w, &d->setup_watch);
-	timer_clear(w, &d->timer);
+	source_remove(&w->loop, &d->setup_source);
+	timer_clear(&w->loop, &d->timer);
 	/* If its cgroups cannot be opened, killing its pid 1 does it too. */
 	(void)!cgroup_box_reopen(&d->box.cgroup);
 	box_kill(&d->box);
@@ -236,5 +238,5 @@ void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms)
 {
 	d->deadline_us = clock_boot_us() + timeout_ms * 1000;
 	if (d->state == WARD_RUNNING)
-		timer_set(w, &d->timer, d->deadline_us);
+		timer_set(&w->loop, &d->timer, d->deadline_us);
 }

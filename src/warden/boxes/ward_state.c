@@ -12,7 +12,7 @@
 static void look_again(struct warden *w, struct ward *d)
 {
 	d->wait_us = MIN(MAX(d->wait_us * 2, FREEZE_FIRST_US), FREEZE_SLOWEST_US);
-	timer_set(w, &d->timer, clock_boot_us() + d->wait_us);
+	timer_set(&w->loop, &d->timer, clock_boot_us() + d->wait_us);
 }
 
 static int set_frozen(struct ward *d, bool frozen)
@@ -58,7 +58,7 @@ int ward_thaw(struct warden *w, struct ward *d)
 		return r;
 	d->state = WARD_RUNNING;
 	d->to_pause = false;
-	timer_set(w, &d->timer, d->deadline_us);
+	timer_set(&w->loop, &d->timer, d->deadline_us);
 	return 0;
 }
 
@@ -113,8 +113,9 @@ static void on_deadline(struct warden *w, struct ward *d)
 		ward_end(w, d, WARDEN_ENDED_TIMEOUT, false);
 }
 
-void ward_on_timer(struct warden *w, struct timer *t)
+void ward_on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	struct ward *d = container_of(t, struct ward, timer);
 
 	switch (d->state) {

@@ -31,8 +31,8 @@ struct copy {
 	struct pending pending;  /* nobody, once it was refused */
 	struct copy_need need;   /* counted in w->copying */
 	bool named;              /* it is a layer already */
-	struct watch pid_watch;
-	struct watch said_watch;
+	struct source pid_source;
+	struct source said_source;
 	int pidfd;
 	int said_fd;
 };
@@ -161,7 +161,7 @@ static void go_on(struct warden *w, struct ward *d)
 {
 	if (d->stay_paused) {
 		d->stay_paused = false;
-		timer_clear(w, &d->timer);
+		timer_clear(&w->loop, &d->timer);
 		d->state = WARD_PAUSED;
 	} else if (ward_thaw(w, d) < 0) {
 		ward_end(w, d, WARDEN_ENDED_CRASHED, false);
@@ -197,8 +197,8 @@ static void copy_free(struct warden *w, struct copy *c)
 	struct layer_name tmp = layer_tmp_name(c->layer);
 
 	(void)let_go(c);
-	watch_remove(w, &c->pid_watch);
-	watch_remove(w, &c->said_watch);
+	source_remove(&w->loop, &c->pid_source);
+	source_remove(&w->loop, &c->said_source);
 	fd_closep(&c->pidfd);
 	fd_closep(&c->said_fd);
 	(void)!layer_throw_away(w, tmp.text); /* -ENOENT when it was renamed or never made */
@@ -209,12 +209,13 @@ static void copy_free(struct warden *w, struct copy *c)
 }
 
 /* It has said that all is copied, or it has ended before that. */
-static void on_said(struct warden *w, struct watch *watch)
+static void on_said(struct loop *l, struct source *source)
 {
-	struct copy *c = container_of(watch, struct copy, said_watch);
+	struct warden *w = warden_of(l);
+	struct copy *c = container_of(source, struct copy, said_source);
 	struct ward *d;
 
-	watch_remove(w, watch);
+	source_remove(&w->loop, source);
 	d = let_go(c);
 	if (d)
 		go_on(w, d);
@@ -226,7 +227,7 @@ static int end_of(struct warden *w, struct copy *c)
 	siginfo_t info = { 0 };
 	int err = EIO;
 
-	watch_remove(w, &c->pid_watch);
+	source_remove(&w->loop, &c->pid_source);
 	if (waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED) == 0 && info.si_code == CLD_EXITED)
 		err = info.si_status;
 	fd_closep(&c->pidfd);
@@ -246,9 +247,10 @@ static void finish(struct warden *w, struct copy *c, int err)
 	copy_free(w, c);
 }
 
-static void on_kept(struct warden *w, struct watch *watch)
+static void on_kept(struct loop *l, struct source *source)
 {
-	struct copy *c = container_of(watch, struct copy, pid_watch);
+	struct warden *w = warden_of(l);
+	struct copy *c = container_of(source, struct copy, pid_source);
 
 	finish(w, c, end_of(w, c));
 }
@@ -260,9 +262,10 @@ static void end_helper(struct copy *c)
 	(void)waitid(P_PIDFD, (id_t)c->pidfd, &(siginfo_t){ 0 }, WEXITED);
 }
 
-static void on_helper(struct warden *w, struct watch *watch)
+static void on_helper(struct loop *l, struct source *source)
 {
-	struct copy *c = container_of(watch, struct copy, pid_watch);
+	struct warden *w = warden_of(l);
+	struct copy *c = container_of(source, struct copy, pid_source);
 	struct ward *d = let_go(c);
 	int err = end_of(w, c);
 
@@ -270,7 +273,7 @@ static void on_helper(struct warden *w, struct watch *watch)
 		err = -layer_keep(w, c->layer, &c->pidfd);
 	c->named = err == 0;
 	if (err == 0) {
-		err = -watch_add(w, &c->pid_watch, c->pidfd, on_kept);
+		err = -source_add(&w->loop, &c->pid_source, c->pidfd, EPOLLIN, on_kept);
 		if (err)
 			end_helper(c);
 	}
@@ -305,8 +308,10 @@ static int start_helper(struct warden *w, struct ward *d)
 	tmp_fd = openat(w->layers_fd, tmp.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = tmp_fd < 0 ? -errno : spawn(w, d, tmp_fd);
 	if (r == 0)
-		r = watch_add(w, &d->copy->said_watch, d->copy->said_fd, on_said);
-	return r < 0 ? r : watch_add(w, &d->copy->pid_watch, d->copy->pidfd, on_helper);
+		r = source_add(&w->loop, &d->copy->said_source, d->copy->said_fd, EPOLLIN, on_said);
+	return r < 0 ? r :
+		       source_add(&w->loop, &d->copy->pid_source, d->copy->pidfd, EPOLLIN,
+				  on_helper);
 }
 
 void copy_frozen(struct warden *w, struct ward *d)
@@ -314,7 +319,7 @@ void copy_frozen(struct warden *w, struct ward *d)
 	int r = start_helper(w, d);
 
 	if (r == 0) {
-		timer_set(w, &d->timer, clock_boot_us() + COPY_MAX_US);
+		timer_set(&w->loop, &d->timer, clock_boot_us() + COPY_MAX_US);
 		return;
 	}
 	copy_cancel(w, d, -r);
@@ -348,8 +353,8 @@ int copy_begin(struct warden *w, struct ward *d, const char *layer, const struct
 	if (!c)
 		return -ENOMEM;
 	*c = (struct copy){
-		.pid_watch = WATCH_INIT,
-		.said_watch = WATCH_INIT,
+		.pid_source = SOURCE_INIT,
+		.said_source = SOURCE_INIT,
 		.pidfd = -EBADF,
 		.said_fd = -EBADF,
 	};
@@ -379,7 +384,7 @@ void copy_cancel(struct warden *w, struct ward *d, int err)
 
 	(void)let_go(c);
 	refuse(w, c, err);
-	if (c->pid_watch.fd >= 0) {
+	if (c->pid_source.fd >= 0) {
 		(void)proc_kill(c->pidfd, SIGKILL);
 		return; /* the rest when it is gone */
 	}

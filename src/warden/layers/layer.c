@@ -53,11 +53,12 @@ static _noreturn_ void delete_all(const struct warden *w)
 	_exit(0);
 }
 
-static void on_deleted(struct warden *w, struct watch *watch)
+static void on_deleted(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	bool again = w->trash_again;
 
-	watch_remove(w, watch);
+	source_remove(&w->loop, source);
 	(void)waitid(P_PIDFD, (id_t)w->trash_fd, &(siginfo_t){ 0 }, WEXITED);
 	fd_closep(&w->trash_fd);
 	w->trash_again = false;
@@ -77,7 +78,7 @@ void layer_empty_trash(struct warden *w)
 	if (pid == 0)
 		delete_all(w);
 	/* If it cannot be done now, the next start does it. */
-	if (pid > 0 && watch_add(w, &w->trash_watch, w->trash_fd, on_deleted) < 0)
+	if (pid > 0 && source_add(&w->loop, &w->trash_source, w->trash_fd, EPOLLIN, on_deleted) < 0)
 		fd_closep(&w->trash_fd);
 }
 

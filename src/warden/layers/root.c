@@ -13,12 +13,14 @@
 
 #define TOUCH_US (UINT64_C(3600) * 1000000)
 
-static void touch_all(struct warden *w, struct timer *t)
+static void touch_all(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
+
 	for (size_t i = 0; i < ARRAY_SIZE(w->roots); i++)
 		if (w->roots[i].users || &w->roots[i] == w->root_now)
 			(void)utimensat(AT_FDCWD, w->roots[i].path, NULL, AT_SYMLINK_NOFOLLOW);
-	timer_set(w, t, clock_boot_us() + TOUCH_US);
+	timer_set(&w->loop, t, clock_boot_us() + TOUCH_US);
 }
 
 /* The place of that path, or one that nobody stands on. */
@@ -64,7 +66,7 @@ int root_find(struct warden *w, struct fail *fail)
 	zygote_check_root(w);
 	if (!w->roots_timer.place) {
 		w->roots_timer.due = touch_all;
-		timer_set(w, &w->roots_timer, clock_boot_us() + TOUCH_US);
+		timer_set(&w->loop, &w->roots_timer, clock_boot_us() + TOUCH_US);
 	}
 	return 0;
 }
