@@ -29,8 +29,6 @@
 #define CELLS_PER_KERNEL 64
 #define KERNEL_KILLERS_MAX 4
 #define KERNEL_LISTERS_MAX 16
-#define KERNEL_REQUESTS_FD 3 /* where a kernel finds them */
-#define KERNEL_EVENTS_FD 4
 
 #define CELL_GATHER_US 10000000            /* how long a cell may take to bring what it is to run */
 #define CELL_BYTES_MAX (UINT64_C(4) << 20) /* of all that a cell brings */

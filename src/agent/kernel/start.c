@@ -3,7 +3,6 @@
 #include "agent/kernel/kernel.h"
 
 #include "agent/child.h"
-#include "agent/command/command.h"
 #include "sys/sock.h"
 
 #include <fcntl.h>
@@ -43,14 +42,14 @@ static void ends_done(struct ends *e)
 /* All four belong to the user: some languages can only open /dev/fd/3 by its name. */
 static int open_ends(const struct wire_exec *q, struct ends *e)
 {
-	int r = command_pipe(q, &e->requests[1], &e->requests[0]);
+	int r = agent_pipe(q, &e->requests[1], &e->requests[0]);
 
 	if (r == 0)
-		r = command_pipe(q, &e->events[0], &e->events[1]);
+		r = agent_pipe(q, &e->events[0], &e->events[1]);
 	if (r == 0)
-		r = command_pipe(q, &e->out[0], &e->out[1]);
+		r = agent_pipe(q, &e->out[0], &e->out[1]);
 	if (r == 0)
-		r = command_pipe(q, &e->err[0], &e->err[1]);
+		r = agent_pipe(q, &e->err[0], &e->err[1]);
 	return r < 0 ? r : sock_pair(e->status);
 }
 
