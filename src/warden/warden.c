@@ -15,13 +15,20 @@
 
 #include "base/clock.h"
 #include "base/termsafe.h"
+#include "warden/boxes/boxes.h"
+#include "warden/layers/layers.h"
+#include "warden/link/link.h"
+#include "warden/net/net.h"
+#include "warden/zygote/zygote.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #define EMPTY_US (UINT64_C(10) * 1000000)
 #define OTHER_TIMERS 16
@@ -36,6 +43,27 @@ void say(const char *fmt, ...)
 	va_start(args, fmt);
 	termsafe_say(fmt, args);
 	va_end(args);
+}
+
+/* systemd's notification protocol: a line of text to a datagram socket. */
+static void notify_systemd(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	_cleanup_(fd_closep) int fd = -EBADF;
+	size_t len = path ? strlen(path) : 0;
+
+	if ((path && path[0] != '/' && path[0] != '@') || len < 2 || len >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0'; /* an abstract name */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	/* A supervisor that does not listen is no reason not to serve. */
+	if (fd >= 0)
+		(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+			      (struct sockaddr *)&to,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 }
 
 /* Boxes take one or two dozen descriptors each; the server inherits the limit for its connections. */
@@ -58,7 +86,6 @@ static void raise_fd_limit(const struct config *c)
 static void on_emptied_late(struct loop *l, struct timer *t)
 {
 	struct warden *w = warden_of(l);
-
 	(void)t;
 	say("some boxes did not die in time; the next start removes them");
 	w->phase = WARDEN_OVER;
@@ -75,7 +102,7 @@ static void begin_emptying(struct warden *w)
 }
 
 /* CR-09: first the server, which has a moment to end what it is doing, then all boxes. */
-void warden_stop(struct warden *w)
+static void warden_stop(struct warden *w)
 {
 	if (w->phase == WARDEN_SERVING) {
 		notify_systemd("STOPPING=1");
@@ -95,7 +122,7 @@ void warden_served(struct warden *w)
 		return;
 	w->served = true;
 	zygote_start_all(w);
-	discovery_open(w);
+	place_publish(w);
 	say("serving at %s; the key is in %s/local.key", w->url, w->state.path);
 	notify_systemd("READY=1");
 }
@@ -147,13 +174,13 @@ static int open_signals(struct warden *w)
 
 static int open_inside(struct warden *w, struct fail *fail)
 {
-	int r = table_open(w);
+	int r = wards_open(w);
 
 	if (r == 0)
 		r = loop_open(&w->loop, w->n_wards + OTHER_TIMERS);
 	if (r == 0)
 		r = open_signals(w);
-	w->pool_timer.due = pool_on_timer;
+	pool_open(w);
 	return r < 0 ? fail_set(fail, -r, "start", "cannot start: %s", strerror(-r)) : 0;
 }
 
@@ -202,7 +229,7 @@ static int serve(struct warden *w, struct fail *fail)
 
 static void finish(struct warden *w)
 {
-	discovery_close(w);
+	place_unpublish(w);
 	room_close(w);
 	for (size_t i = 0; i < w->n_used_wards; i++)
 		if (w->wards[i].state == WARD_DYING)
@@ -218,7 +245,7 @@ static void finish(struct warden *w)
 	box_host_close(&w->host);
 	place_close(w);
 	loop_close(&w->loop);
-	table_close(w);
+	wards_close(w);
 }
 
 int warden_run(const struct warden_options *o, struct fail *fail)
@@ -239,6 +266,11 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 		.trash_source = SOURCE_INIT,
 		.egress = EGRESS_PLACE_INIT,
 		.host = BOX_HOST_INIT,
+		.hooks = {
+			.request = request_handle,
+			.server_over = warden_stop,
+			.zygote_ready = pool_prepare,
+		},
 	};
 	int r;
 

@@ -9,7 +9,7 @@
  *
  * On the same round a box's share of the CPUs is set by how much it runs at once (RX-18).
  */
-#include "warden/warden_priv.h"
+#include "warden/boxes/boxes.h"
 
 #include "base/clock.h"
 #include "box/breakable.h"

@@ -8,11 +8,12 @@
  * It never makes us wait: what does not fit into the socket stays in a list. The list is in order, so egress knows a
  * box before the server is told that it does.
  */
-#include "warden/warden_priv.h"
+#include "warden/net/net.h"
 
 #include "base/clock.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
+#include "warden/link/link.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

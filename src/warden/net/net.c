@@ -7,9 +7,10 @@
  *
  * We keep the doors too: for the next egress, and so that nobody in the box can take their places meanwhile.
  */
-#include "warden/warden_priv.h"
+#include "warden/net/net.h"
 
 #include "sys/proc.h"
+#include "warden/link/link.h"
 
 struct opening {
 	struct ward *ward; /* NULL: nobody wants them any more */

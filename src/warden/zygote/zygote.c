@@ -8,11 +8,12 @@
  *
  * A zygote that is replaced is told nothing more, sees its contexts to their ends and goes.
  */
-#include "warden/warden_priv.h"
+#include "warden/zygote/zygote.h"
 
 #include "base/clock.h"
 #include "sys/proc.h"
 #include "sys/user.h"
+#include "warden/layers/layers.h"
 #include "wire/zygote.h"
 
 #include <fcntl.h>
@@ -153,10 +154,7 @@ static void is_ready(struct warden *w, struct zygote *z)
 		return; /* boxes get theirs when somebody has a script for them */
 	if (z->kind == WARDEN_ZYGOTE_PYTHON)
 		start(w, WARDEN_ZYGOTE_SCIENCE, 0);
-	for (size_t i = 0; i < w->n_waiting; i++)
-		if (!w->pool[i]->prepared)
-			(void)zygote_prepare(w, w->pool[i], z->kind);
-	pool_improve(w);
+	w->hooks.zygote_ready(w, z->kind);
 }
 
 static const char *step_text(uint32_t step)
@@ -223,7 +221,7 @@ static void on_pid(struct loop *l, struct source *source)
 
 	(void)waitid(P_PIDFD, (id_t)z->pidfd, &info, WEXITED | WNOHANG);
 	if (z->out_source.fd >= 0)
-		on_output(l, &z->out_source); /* its last words */
+		on_output(&w->loop, &z->out_source); /* its last words */
 	if (p->now == z)
 		has_ended(w, z);
 	if (will_not(z, &info) && !p->now) {
@@ -253,6 +251,7 @@ static struct zygote *make(struct warden *w, enum warden_zygote kind)
 		free(z);
 		return NULL;
 	}
+	zygote_check_root(w);
 	*z = (struct zygote){
 		.kind = kind,
 		.sock = -EBADF,

@@ -6,6 +6,12 @@
  */
 #include "warden/warden_priv.h"
 
+#include "warden/boxes/boxes.h"
+#include "warden/layers/layers.h"
+#include "warden/link/link.h"
+#include "warden/net/net.h"
+#include "warden/zygote/zygote.h"
+
 #define REFUSE(w, p, err, msg) talk_refuse(w, p, err, "request", msg)
 
 static void no_such_box(struct warden *w, struct pending *p)
@@ -54,12 +60,20 @@ static const char *create_refusal(struct warden *w, const struct warden_create *
 			return "there is no such snapshot";
 		}
 	*ret_err = EEXIST;
-	if (table_find(w, q->id))
+	if (ward_find(w, q->id))
 		return "the name is taken";
 	*ret_err = EUSERS;
 	if (w->n_boxes >= w->config->limits_sandboxes)
 		return "too many sandboxes are running";
 	return NULL;
+}
+
+/* From here on it is the sandbox of that id. */
+static void take_in(struct warden *w, struct ward *d, const struct warden_create *q)
+{
+	ward_name(w, d, q->id);
+	guard_start(w);
+	ward_set_deadline(w, d, q->timeout_ms);
 }
 
 static void on_create(struct warden *w, const struct warden_create *q, struct pending *p)
@@ -82,8 +96,7 @@ static void on_create(struct warden *w, const struct warden_create *q, struct pe
 	}
 	d = q->n_layers ? NULL : pool_take(w, &q->limits, q->flags);
 	if (d) {
-		table_name(w, d, q->id);
-		ward_set_deadline(w, d, q->timeout_ms);
+		take_in(w, d, q);
 		ward_hand_out(w, d, p);
 		return;
 	}
@@ -93,8 +106,7 @@ static void on_create(struct warden *w, const struct warden_create *q, struct pe
 		talk_refuse(w, p, fail.err, fail.where, "the box could not be made");
 		return;
 	}
-	table_name(w, d, q->id);
-	ward_set_deadline(w, d, q->timeout_ms);
+	take_in(w, d, q);
 	d->pending = *p;
 	w->n_starting++;
 }
@@ -165,7 +177,7 @@ static void give_time(struct warden *w, struct ward *d, uint64_t timeout_ms, str
 static void on_deadline(struct warden *w, const struct warden_deadline *q, bool resume,
 			struct pending *p)
 {
-	struct ward *d = table_find(w, q->id);
+	struct ward *d = ward_find(w, q->id);
 
 	if (!d || d->state == WARD_STARTING) {
 		no_such_box(w, p);
@@ -180,7 +192,7 @@ static void on_deadline(struct warden *w, const struct warden_deadline *q, bool 
 
 static void on_snapshot(struct warden *w, const struct warden_snapshot *q, struct pending *p)
 {
-	struct ward *d = table_find(w, q->id);
+	struct ward *d = ward_find(w, q->id);
 	int r;
 
 	if (!d || d->state == WARD_STARTING) {
@@ -232,7 +244,7 @@ static void on_next_layer(struct warden *w, const struct warden_layer *q, struct
 
 static void on_context(struct warden *w, const struct warden_context *q, struct pending *p)
 {
-	struct ward *d = table_find(w, q->id);
+	struct ward *d = ward_find(w, q->id);
 	int r;
 
 	if (!d || d->state == WARD_STARTING) {
@@ -258,7 +270,7 @@ static void on_context(struct warden *w, const struct warden_context *q, struct 
 /* A box that stands still can get doors: nobody in it has to do anything for that. */
 static void on_network(struct warden *w, const struct warden_frame *f, struct pending *p)
 {
-	struct ward *d = table_find(w, f->as_NET.id);
+	struct ward *d = ward_find(w, f->as_NET.id);
 
 	if (!d || d->state == WARD_STARTING)
 		no_such_box(w, p);
@@ -288,6 +300,7 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 		return;
 	}
 	room_greeted(w);
+	warden_served(w);
 	end_orphans(w);
 	for (size_t i = 0; i < w->n_used_wards; i++) {
 		const struct ward *d = &w->wards[i];
@@ -302,7 +315,7 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 		struct warden_frame f = { .as_ENDED = w->ended[i % ENDED_KEPT] };
 
 		/* A box that was made anew under its id lives: what became of the old one is over. */
-		if (!table_find(w, f.as_ENDED.id))
+		if (!ward_find(w, f.as_ENDED.id))
 			talk_send(w, WARDEN_ENDED, &f, -EBADF);
 	}
 	egress_greet_server(w);
@@ -311,7 +324,7 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 
 static void on_target(struct warden *w, const struct warden_frame *f, struct pending *p)
 {
-	struct ward *d = table_find(w, f->as_KILL.id);
+	struct ward *d = ward_find(w, f->as_KILL.id);
 	bool kill = f->head.type == WARDEN_KILL;
 
 	if (!d || (d->state == WARD_STARTING && !kill))

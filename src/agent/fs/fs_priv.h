@@ -100,16 +100,10 @@ struct fs_parents {
 _must_check_ int fs_parents_make(const char *path, struct fs_parents *ret);
 void fs_parents_unmake(struct fs_parents *p);
 
-/* --- fs/names.c: who owns a file ------------------------------------------------------------- */
+/* --- fs/entry.c ------------------------------------------------------------------------------ */
 
 /* The name of an id in the text of a passwd or group file; false when it is not there. */
 bool fs_names_find(const char *text, size_t len, uint32_t id, char ret[FS_OWNER_SIZE]);
-
-/* By the box's own files; an id without a name is told as a number. */
-void fs_owner_name(uint32_t uid, char ret[FS_OWNER_SIZE]);
-void fs_group_name(uint32_t gid, char ret[FS_OWNER_SIZE]);
-
-/* --- fs/entry.c ------------------------------------------------------------------------------ */
 
 struct fs_entry {
 	struct stat st; /* of the name itself, not of where a link leads */
@@ -133,34 +127,14 @@ _must_check_ int fs_entry_tell(int sock, const char *at, const char *shown);
 /* Opens a regular file without ever waiting. */
 _must_check_ int fs_open_regular(const char *path, struct stat *ret);
 
-/* --- fs/upload.c: a file that appears in one step -------------------------------------------- */
-
-struct fs_upload {
-	struct fs_parents parents;
-	int dir_fd;
-	int fd;
-	char base[WIRE_NAME_MAX + 1]; /* its name to be */
-	char temp[64];                /* its name until then; "": there is none */
-};
-
-#define FS_UPLOAD_INIT                                                                             \
-	{                                                                                          \
-		.dir_fd = -EBADF, .fd = -EBADF                                                     \
-	}
+/* --- fs/write.c -------------------------------------------------------------------------------- */
 
 /* A name for something that is not yet what it shall be. */
 _must_check_ int fs_temp_name(bool replaces, char *ret, size_t size);
 /* Is this such a name, and of something that takes the place of another? */
 bool fs_is_temp_name(const char *name, bool *ret_replaces);
 
-_must_check_ int fs_upload_begin(struct fs_upload *u, const char *path);
-_must_check_ int fs_upload_add(struct fs_upload *u, const void *data, size_t len);
-/* Afterwards it is there, with these attributes and no others of ours. */
-_must_check_ int fs_upload_commit(struct fs_upload *u, const char *attrs, size_t attrs_len);
-/* Leaves nothing of it, unless it was committed. */
-void fs_upload_done(struct fs_upload *u);
-
-/* --- fs/remove.c, fs/copy.c: whole trees ----------------------------------------------------- */
+/* --- fs/tree.c: whole trees --------------------------------------------------------------------- */
 
 /* Removes what is at name in a directory, with everything below. sock: given up when hung up;
  * -EBADF: never. */
@@ -169,39 +143,3 @@ _must_check_ int fs_remove_at(int dir_fd, const char *name, int sock);
 /* Copies what is at from into a new name of a directory. What was copied before a failure is
  * left. */
 _must_check_ int fs_copy_at(const char *from, int dir_fd, const char *name, int sock);
-
-/* --- fs/watch_tree.c: which directories are watched ------------------------------------------ */
-
-#define FS_NODE_NONE UINT32_MAX
-
-struct fs_tree {
-	int fd; /* inotify */
-	const char *root;
-	uint32_t n; /* slots of nodes in use or used before */
-	struct fs_node {
-		int wd; /* -1: free */
-		uint32_t parent;
-		char *name;
-	} nodes[FS_WATCHES_MAX];
-};
-
-/* Begins with the directory itself, slot 0. */
-_must_check_ int fs_tree_open(struct fs_tree *t, const char *root);
-uint32_t fs_tree_find(const struct fs_tree *t, int wd);
-/* A child of a watched directory by its name. */
-uint32_t fs_tree_child(const struct fs_tree *t, uint32_t parent, const char *name);
-/* The path of a name in a watched directory, relative to the root; name "": of the directory
- * itself. */
-_must_check_ int fs_tree_path(const struct fs_tree *t, uint32_t node, const char *name,
-			      char ret[FS_PATH_SIZE]);
-/* Watches a directory that is in a watched one. One that is watched under another name has
- * moved. */
-_must_check_ int fs_tree_add(struct fs_tree *t, uint32_t parent, const char *name, uint32_t *ret);
-void fs_tree_move(struct fs_tree *t, uint32_t node, uint32_t parent, const char *name);
-/* Stops watching it and everything below. */
-void fs_tree_drop(struct fs_tree *t, uint32_t node);
-/* Watches all directories below one. found() hears of every entry, if given. -EMFILE when there
- * are too many (the rest is not watched then). */
-_must_check_ int fs_tree_scan(struct fs_tree *t, uint32_t node,
-			      void (*found)(void *arg, uint32_t parent, const char *name),
-			      void *arg);

@@ -3,7 +3,7 @@
  * The server's process: its own user, no capabilities, nothing inherited but the descriptors it needs. It may
  * die at any time; boxes go on and the next one is told of them.
  */
-#include "warden/warden_priv.h"
+#include "warden/link/link.h"
 
 #include "base/clock.h"
 #include "service/spawn.h"
@@ -136,7 +136,7 @@ static void give_up(struct warden *w, const siginfo_t *info)
 	w->result = fail_set(&w->fail, refused ? EINVAL : EIO, "server",
 			     refused ? "the server will not run like this" :
 				       "the server did not start");
-	warden_stop(w);
+	w->hooks.server_over(w);
 }
 
 static void on_pid(struct loop *l, struct source *source)
@@ -151,7 +151,7 @@ static void on_pid(struct loop *l, struct source *source)
 	close_room(w);
 	room->restart = false;
 	if (w->phase != WARDEN_SERVING) {
-		warden_stop(w);
+		w->hooks.server_over(w);
 		return;
 	}
 	if (!w->served && !restart) {
@@ -220,7 +220,6 @@ void room_greeted(struct warden *w)
 {
 	w->room.greeted = true;
 	fd_closep(&w->room.previous_fd);
-	warden_served(w);
 }
 
 void room_stop(struct warden *w)

@@ -10,19 +10,26 @@
  * The box stands still only while it is copied. Nobody waits for a helper: one that was killed may be deep in
  * the kernel, so its copy is cleaned up when it is really gone.
  */
-#include "warden/warden_priv.h"
+#include "warden/boxes/boxes.h"
 
 #include "base/clock.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
+#include "warden/layers/layers.h"
 #include "warden/layers/tree.h"
+#include "warden/link/link.h"
 
 #include <grp.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #define COPIES_MAX 4
 #define COPY_MAX_US (UINT64_C(600) * 1000000)
+/* That much stays free on the state's disk. */
+#define RESERVE_BYTES (UINT64_C(64) << 20)
+#define RESERVE_FILES 1024
+#define ENTRY_BYTES 4096 /* a directory takes that on most disks; in a box it takes nothing */
 
 struct copy {
 	char layer[WARDEN_ID_SIZE];
@@ -72,8 +79,8 @@ static int copy_trees(const int *fds, const struct warden_limits *limits, pid_t 
 		.parent = parent,
 		.bytes_left = limits->disk_bytes,
 		.files_left = limits->files,
-		.leave_bytes = COPY_RESERVE_BYTES,
-		.leave_files = COPY_RESERVE_FILES,
+		.leave_bytes = RESERVE_BYTES,
+		.leave_files = RESERVE_FILES,
 		.skip = fds[TO_USR] >= 0 ? not_kept_with_usr : not_kept,
 	};
 	_cleanup_(fd_closep) int up = tree_open(fds[FROM], "up", O_RDONLY | O_DIRECTORY, 0);
@@ -242,7 +249,7 @@ static void finish(struct warden *w, struct copy *c, int err)
 			(void)!layer_drop(w, c->layer);
 		refuse(w, c, err);
 	} else {
-		talk_reply(w, &c->pending, table_find(w, c->id), -EBADF);
+		talk_reply(w, &c->pending, ward_find(w, c->id), -EBADF);
 	}
 	copy_free(w, c);
 }
@@ -283,8 +290,38 @@ static void on_helper(struct loop *l, struct source *source)
 		finish(w, c, err);
 }
 
+static bool fits(const struct statvfs *fs, uint64_t bytes, uint64_t files)
+{
+	return (uint64_t)fs->f_bavail * fs->f_frsize >= bytes + RESERVE_BYTES &&
+	       /* Some file systems make as many as there is room for, and say 0. */
+	       (fs->f_files == 0 || fs->f_favail >= files + RESERVE_FILES);
+}
+
+/*
+ * Is there space for a copy? The server's database may lie on the same disk, so some of it stays free whatever is
+ * copied. This is what can be known before; the helper looks at the disk itself as it goes (layers/tree.c).
+ * -ENOSPC: there is none; -EAGAIN: not while others are being made.
+ */
+static int copy_need(const struct warden *w, const struct ward *d, struct copy_need *ret)
+{
+	struct statvfs box, disk;
+	uint64_t bytes, files;
+
+	if (fstatvfs(d->box.scratch_fd, &box) < 0 || fstatvfs(w->layers_fd, &disk) < 0)
+		return -errno;
+	files = box.f_files - box.f_ffree;
+	bytes = (uint64_t)(box.f_blocks - box.f_bfree) * box.f_frsize + files * ENTRY_BYTES;
+	if (!fits(&disk, bytes, files))
+		return -ENOSPC;
+	/* Some of what they need they may have written already: whoever asks again will see. */
+	if (!fits(&disk, bytes + w->copying.bytes, files + w->copying.files))
+		return -EAGAIN;
+	*ret = (struct copy_need){ .bytes = bytes, .files = files };
+	return 0;
+}
+
 /* It stands still, so what it takes now is what it will take. */
-static int claim_room(struct warden *w, const struct ward *d)
+static int claim_space(struct warden *w, const struct ward *d)
 {
 	int r = copy_need(w, d, &d->copy->need);
 
@@ -299,7 +336,7 @@ static int start_helper(struct warden *w, struct ward *d)
 {
 	struct layer_name tmp = layer_tmp_name(d->copy->layer);
 	_cleanup_(fd_closep) int tmp_fd = -EBADF;
-	int r = claim_room(w, d);
+	int r = claim_space(w, d);
 
 	if (r < 0)
 		return r;

@@ -4,7 +4,7 @@
  * list, and while there is one nothing more is read from the server, so the list can only grow by what
  * happens to boxes there are. Answers go to the server that asked, not to the one that came after it.
  */
-#include "warden/warden_priv.h"
+#include "warden/link/link.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -186,7 +186,7 @@ void talk_ready(struct loop *l, struct source *source)
 	if (r == -EAGAIN)
 		return;
 	if (r == 1)
-		request_handle(w, &f);
+		w->hooks.request(w, &f);
 	else if (r == 0)
 		source_remove(&w->loop, source); /* it is ending: its pidfd will say so */
 	else
