@@ -26,7 +26,7 @@
 #include "server/run/route.h"
 #include "server/http/http.h"
 #include "server/http/http_daemon.h"
-#include "server/sandbox/log_queue.h"
+#include "server/sandbox/log.h"
 #include "server/openapi.h"
 #include "server/sandbox/outlet.h"
 #include "server/port/port.h"

@@ -163,7 +163,7 @@ void clock_format(int64_t wall_ms, char ret[CLOCK_TEXT_SIZE])
 	(void)snprintf(ret, CLOCK_TEXT_SIZE, "%lld", (long long)wall_ms);
 }
 
-json_t *time_json(int64_t ms)
+json_t *clock_json(int64_t ms)
 {
 	return json_integer(ms);
 }

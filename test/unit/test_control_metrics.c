@@ -41,7 +41,7 @@ int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
 	return 0;
 }
 
-json_t *time_json(int64_t ms)
+json_t *clock_json(int64_t ms)
 {
 	return json_integer(ms);
 }

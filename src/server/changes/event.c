@@ -18,7 +18,7 @@ static json_t *event_json(const struct store_event *e, const struct store_sandbo
 			 "id", e->id, "type", e->type, "eventData", data, "sandboxBuildId", build,
 			 "sandboxExecutionId", execution, "sandboxId", info->id, "sandboxTeamId",
 			 info->key_id, "sandboxTemplateId", info->template_id, "timestamp",
-			 time_json(e->at_ms));
+			 clock_json(e->at_ms));
 }
 
 /* Only what never changes is read from info. */
@@ -61,7 +61,7 @@ static json_t *with_execution(json_t *data, const struct store_sandbox *info,
 			      const struct warden_limits *l)
 {
 	json_t *execution = json_pack(
-		"{s:o, s:I, s:I, s:I}", "started_at", time_json(info->started_ms), "vcpu_count",
+		"{s:o, s:I, s:I, s:I}", "started_at", clock_json(info->started_ms), "vcpu_count",
 		(json_int_t)show_cpus(l), "memory_mb", (json_int_t)show_mb(l->memory_bytes),
 		"execution_time", (json_int_t)MAX(clock_wall_ms() - info->started_ms, (int64_t)0));
 

@@ -92,7 +92,7 @@ int change_deadline(struct sandbox *b, uint64_t timeout_ms, bool only_later, str
 	r = sandbox_save(b);
 	if (r < 0)
 		return problem_internal(p, r, "save the time-out");
-	event_add(b, "updated", json_pack("{s:o}", "set_timeout", time_json(end_ms)));
+	event_add(b, "updated", json_pack("{s:o}", "set_timeout", clock_json(end_ms)));
 	return 0;
 }
 

@@ -194,7 +194,6 @@ void template_limits(const struct config *c, struct warden_limits *ret);
 
 /* --- what clients see (control/show.c) -------------------------------------------------------- */
 
-json_t *time_json(int64_t ms);
 json_t *show_sandbox(struct sandbox *b);
 json_t *show_listed(struct sandbox *b);
 json_t *show_detail(struct sandbox *b);

@@ -144,7 +144,7 @@ void metrics_stop(void)
 static json_t *sample_json(const struct sandbox *b, const struct sample *s)
 {
 	return json_pack("{s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "timestamp",
-			 time_json(s->ms), "timestampUnix", (json_int_t)(s->ms / 1000),
+			 clock_json(s->ms), "timestampUnix", (json_int_t)(s->ms / 1000),
 			 "cpuUsedPct", (double)s->cpu_percent, "cpuCount",
 			 (json_int_t)show_cpus(&b->limits), "memUsed", (json_int_t)s->memory_used,
 			 "memTotal", (json_int_t)b->limits.memory_bytes, "memCache",

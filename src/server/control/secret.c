@@ -15,8 +15,8 @@ static json_t *secret_json(const struct store_secret *s)
 {
 	return json_pack("{s:s, s:s, s:I, s:O, s:o, s:o}", "secretID", s->id, "name", s->name,
 			 "currentVersion", (json_int_t)s->version, "metadata", s->metadata,
-			 "createdAt", time_json(s->created_ms), "updatedAt",
-			 time_json(s->updated_ms));
+			 "createdAt", clock_json(s->created_ms), "updatedAt",
+			 clock_json(s->updated_ms));
 }
 
 static int reply_store(struct request *r, int e, const char *what)

@@ -97,7 +97,7 @@ static json_t *template_json(const char *id, const char *name, const struct ward
 		"templateID", id, "buildID", build, "cpuCount", (json_int_t)show_cpus(l),
 		"memoryMB", (json_int_t)show_mb(l->memory_bytes), "diskSizeMB",
 		(json_int_t)show_mb(l->disk_bytes), "public", is_public, "aliases", names, "names",
-		names, "createdAt", time_json(created_ms), "updatedAt", time_json(created_ms),
+		names, "createdAt", clock_json(created_ms), "updatedAt", clock_json(created_ms),
 		"createdBy", "lastSpawnedAt", "spawnCount", 0, "buildCount", 1, "envdVersion",
 		ENVD_VERSION, "buildStatus", "ready");
 }

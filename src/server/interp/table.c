@@ -6,7 +6,7 @@
  *
  * All of it is guarded by the sandbox's lock.
  */
-#include "server/control/text.h"
+#include "server/sandbox/id.h"
 #include "server/interp/interp.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "server/http/sign.h"
+#include "server/sandbox/id.h"
 #include "store/store.h"
 #include "wire/warden.h"
 #include "wire/wire.h"
@@ -52,7 +52,7 @@ struct sandbox {
 	struct interp_table *interp; /* contexts of interpreters: interp/table.c */
 	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
 	struct sandbox *next;                           /* of the same hash */
-	unsigned char token_digest[SECRET_DIGEST_SIZE]; /* if it has a token */
+	unsigned char token_digest[TOKEN_DIGEST_SIZE]; /* if it has a token */
 	struct sandbox *token_next;                     /* of a digest in the same bucket */
 	struct sandbox *key_next, *key_prev;            /* among those of its key, newest first */
 };
