@@ -7,17 +7,6 @@ static json_t *text_or_null(const char *text)
 	return text && *text ? json_string(text) : json_null();
 }
 
-/* E2B counts whole CPUs. */
-int64_t show_cpus(const struct warden_limits *l)
-{
-	return MAX((int64_t)(l->cpu_milli + 999) / 1000, 1);
-}
-
-int64_t show_mb(uint64_t bytes)
-{
-	return (int64_t)(bytes >> 20);
-}
-
 json_t *show_sandbox(struct sandbox *b)
 {
 	const struct store_sandbox *i = &b->info;
@@ -48,9 +37,9 @@ json_t *show_listed(struct sandbox *b)
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:s, s:o, s:[]}", "sandboxID",
 		      i->id, "templateID", i->template_id, "clientID", "glovebox", "envdVersion",
 		      ENVD_VERSION, "startedAt", clock_json(i->started_ms), "endAt",
-		      clock_json(end_ms), "cpuCount", (json_int_t)show_cpus(&b->limits), "memoryMB",
-		      (json_int_t)show_mb(b->limits.memory_bytes), "diskSizeMB",
-		      (json_int_t)show_mb(b->limits.disk_bytes), "state",
+		      clock_json(end_ms), "cpuCount", (json_int_t)limits_cpus(&b->limits),
+		      "memoryMB", (json_int_t)limits_mb(b->limits.memory_bytes), "diskSizeMB",
+		      (json_int_t)limits_mb(b->limits.disk_bytes), "state",
 		      state == STORE_PAUSED ? "paused" : "running", "metadata",
 		      json_deep_copy(i->metadata), "volumeMounts");
 	if (o && i->alias)

@@ -146,12 +146,13 @@ static void free_all(struct watcher *w)
 	}
 }
 
-void envd_watchers_tick(void)
+void envd_watchers_tick(struct server *s)
 {
 	static uint64_t next_us;
 	uint64_t now = clock_boot_us();
 	struct watcher *old = NULL;
 
+	(void)s;
 	pthread_mutex_lock(&list_lock);
 	if (now >= next_us) {
 		next_us = now + LOOK_EVERY_US;
