@@ -16,8 +16,7 @@ void store_event_done(struct store_event *e)
 
 int store_event_add(struct store *s, const struct store_event *e)
 {
-	struct query q = query_open_row(s, QUERY_EVENT_ADD,
-					"INSERT INTO events ({columns}) VALUES ({values})",
+	struct query q = query_open_row(s, "INSERT INTO events ({columns}) VALUES ({values})",
 					&event_row, e);
 
 	return query_change(&q, 0);
@@ -27,27 +26,21 @@ int store_event_add(struct store *s, const struct store_event *e)
 static struct query open_events(struct store *s, const char *key_id, const char *sandbox_id,
 				bool ascending)
 {
-	static const struct {
-		enum query_id id;
-		const char *sql;
-	} lists[][2] = {
-#define LIST(which, condition, order)                                                              \
-	{ QUERY_EVENT_##which, "SELECT {columns} FROM events WHERE " condition                     \
-			       " AND (?3 IS NULL OR type IN (SELECT value FROM json_each(?3)))"    \
-			       " ORDER BY seq " order " LIMIT ?4 OFFSET ?5" }
-#define BOTH(which, condition)                                                                     \
-	{                                                                                          \
-		LIST(which##_NEWEST, condition, "DESC"), LIST(which##_OLDEST, condition, "ASC")    \
-	}
-		BOTH(ALL, "?1 IS NULL AND ?2 IS NULL"),
-		BOTH(KEY, "key_id = ?1 AND ?2 IS NULL"),
-		BOTH(SANDBOX, "(?1 IS NULL OR key_id = ?1) AND sandbox_id = ?2"),
+	static const char *const lists[][2] = {
+#define LIST(condition, order)                                                                     \
+	"SELECT {columns} FROM events WHERE " condition                                            \
+	" AND (?3 IS NULL OR type IN (SELECT value FROM json_each(?3)))"                           \
+	" ORDER BY seq " order " LIMIT ?4 OFFSET ?5"
+#define BOTH(condition) { LIST(condition, "DESC"), LIST(condition, "ASC") }
+		BOTH("?1 IS NULL AND ?2 IS NULL"),
+		BOTH("key_id = ?1 AND ?2 IS NULL"),
+		BOTH("(?1 IS NULL OR key_id = ?1) AND sandbox_id = ?2"),
 #undef BOTH
 #undef LIST
 	};
 	size_t i = sandbox_id ? 2 : key_id ? 1 : 0;
 
-	return query_open(s, lists[i][ascending].id, lists[i][ascending].sql, &event_row);
+	return query_open(s, lists[i][ascending], &event_row);
 }
 
 int store_event_list(struct store *s, const char *key_id, const char *sandbox_id,
@@ -72,8 +65,6 @@ int store_event_list(struct store *s, const char *key_id, const char *sandbox_id
 int store_event_prune(struct store *s, size_t keep)
 {
 	static const struct surplus events = {
-		QUERY_EVENT_COUNT,
-		QUERY_EVENT_PRUNE,
 		"SELECT key_id, n FROM event_counts ORDER BY n",
 		"DELETE FROM events WHERE seq IN"
 		" (SELECT seq FROM events WHERE key_id = ? ORDER BY seq LIMIT ?)",

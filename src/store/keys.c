@@ -101,8 +101,7 @@ int store_key_create(struct store *s, const char *name, unsigned scopes, int64_t
 	make_random(ID_PREFIX, ID_RANDOM, key.id, sizeof(key.id));
 	make_random(KEY_PREFIX, KEY_RANDOM, text, sizeof(text));
 	hash_text(text, strlen(text), hash);
-	q = query_open_row(s, QUERY_KEY_ADD,
-			   "INSERT INTO keys ({columns}, prefix, hash) VALUES ({values}, ?, ?)",
+	q = query_open_row(s, "INSERT INTO keys ({columns}, prefix, hash) VALUES ({values}, ?, ?)",
 			   &key_row, &key);
 	query_put_int(&q, hash_prefix(hash));
 	query_put_blob(&q, hash, sizeof(hash));
@@ -171,8 +170,7 @@ static int find_by_hash(struct store *s, const unsigned char hash[STORE_HASH_SIZ
 	unsigned char stored[STORE_HASH_SIZE] = { 0 };
 	struct store_key key = { 0 };
 	bool same;
-	struct query q = query_open(s, QUERY_KEY_FIND,
-				    "SELECT {columns}, hash FROM keys WHERE prefix = ? LIMIT 1",
+	struct query q = query_open(s, "SELECT {columns}, hash FROM keys WHERE prefix = ? LIMIT 1",
 				    &key_row);
 	int r;
 
@@ -200,7 +198,7 @@ static void note_used(struct store *s, struct store_key *key)
 
 	if (now - key->last_used_ms < USED_EVERY_MS && now >= key->last_used_ms)
 		return;
-	q = query_open(s, QUERY_KEY_USED, "UPDATE keys SET last_used_ms = ? WHERE id = ?", NULL);
+	q = query_open(s, "UPDATE keys SET last_used_ms = ? WHERE id = ?", NULL);
 	query_put_int(&q, now);
 	query_put_text(&q, key->id);
 	if (query_run(&q) > 0)
@@ -238,8 +236,7 @@ static int no_such_key(const char *id_or_name, struct fail *fail)
 int store_key_revoke(struct store *s, const char *id_or_name, struct fail *fail)
 {
 	struct query q = query_open(
-		s, QUERY_KEY_REVOKE,
-		"UPDATE keys SET revoked_ms = ? WHERE revoked_ms = 0 AND (id = ? OR name = ?)",
+		s, "UPDATE keys SET revoked_ms = ? WHERE revoked_ms = 0 AND (id = ? OR name = ?)",
 		NULL);
 	int r;
 
@@ -287,7 +284,7 @@ int store_key_rotate(struct store *s, const char *id_or_name, struct store_key *
 		return no_such_key(id_or_name, fail);
 	make_random(KEY_PREFIX, KEY_RANDOM, text, sizeof(text));
 	hash_text(text, strlen(text), hash);
-	q = query_open(s, QUERY_KEY_ROTATE,
+	q = query_open(s,
 		       "UPDATE keys SET prefix = ?, hash = ?, last_used_ms = 0"
 		       " WHERE revoked_ms = 0 AND (id = ? OR name = ?) RETURNING {columns}",
 		       &key_row);
@@ -305,16 +302,15 @@ int store_key_rotate(struct store *s, const char *id_or_name, struct store_key *
 
 int store_key_list(struct store *s, struct store_key **ret, size_t *ret_n)
 {
-	struct query q = query_open(s, QUERY_KEY_LIST,
-				    "SELECT {columns} FROM keys ORDER BY created_ms, rowid",
-				    &key_row);
+	struct query q =
+		query_open(s, "SELECT {columns} FROM keys ORDER BY created_ms, rowid", &key_row);
 
 	return query_all(&q, (void **)ret, ret_n);
 }
 
 int store_key_count(struct store *s, size_t *ret_n)
 {
-	struct query q = query_open(s, QUERY_KEY_COUNT,
+	struct query q = query_open(s,
 				    "SELECT count(*) FROM keys"
 				    " WHERE revoked_ms = 0 AND (expires_ms = 0 OR expires_ms > ?)",
 				    NULL);

@@ -34,7 +34,7 @@ static size_t most_of_key(const struct holding *rows, size_t n, size_t keep)
 static int remove_oldest(struct store *s, const struct surplus *what, const char *key_id, size_t n)
 {
 	while (n > 0) {
-		struct query q = query_open(s, what->remove, what->remove_sql, NULL);
+		struct query q = query_open(s, what->remove_sql, NULL);
 		int r;
 
 		query_put_text(&q, key_id);
@@ -51,7 +51,7 @@ int store_prune(struct store *s, const struct surplus *what, size_t keep)
 {
 	_cleanup_(freep) struct holding *rows = NULL;
 	size_t n = 0, most;
-	struct query q = query_open(s, what->count, what->count_sql, &holding_row);
+	struct query q = query_open(s, what->count_sql, &holding_row);
 	int r = query_all(&q, (void **)&rows, &n);
 
 	if (r < 0)

@@ -166,30 +166,39 @@ static char *write_sql(const char *text, const struct row_type *type)
 	return f && fclose(f) == 0 ? sql : NULL;
 }
 
-/* With the lock held. Each statement is made once. */
-static int prepare(struct store *s, enum query_id id, const char *text, const struct row_type *type)
+/* With the lock held. */
+static int prepare(struct store *s, const char *text, const struct row_type *type,
+		   sqlite3_stmt **ret)
 {
-	_cleanup_(freep) char *sql = s->queries[id] ? NULL : write_sql(text, type);
+	_cleanup_(freep) char *sql = NULL;
+	size_t i = 0;
+	int r;
 
-	if (s->queries[id])
-		return 0;
-	return sql ? store_errno(s->db,
-				 sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-						    &s->queries[id], NULL)) :
-		     -ENOMEM;
+	while (s->statements[i].sql && s->statements[i].sql != text)
+		i++;
+	assert(i < STORE_STATEMENTS_MAX - 1); /* the last one stays empty */
+	if (!s->statements[i].sql) {
+		sql = write_sql(text, type);
+		if (!sql)
+			return -ENOMEM;
+		r = store_errno(s->db, sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+							  &s->statements[i].stmt, NULL));
+		if (r < 0)
+			return r;
+		s->statements[i].sql = text;
+	}
+	*ret = s->statements[i].stmt;
+	return 0;
 }
 
-struct query query_open(struct store *s, enum query_id id, const char *sql,
-			const struct row_type *type)
+struct query query_open(struct store *s, const char *sql, const struct row_type *type)
 {
 	struct query q = { .store = s, .at = 1, .type = type };
 
 	(void)pthread_mutex_lock(&s->lock);
-	q.err = prepare(s, id, sql, type);
+	q.err = prepare(s, sql, type, &q.stmt);
 	if (q.err < 0)
 		(void)pthread_mutex_unlock(&s->lock);
-	else
-		q.stmt = s->queries[id];
 	return q;
 }
 
@@ -321,12 +330,12 @@ static void put_row(struct query *q, const void *row)
 	q->at = last + 1;
 }
 
-struct query query_open_row(struct store *s, enum query_id id, const char *sql,
-			    const struct row_type *type, const void *row)
+struct query query_open_row(struct store *s, const char *sql, const struct row_type *type,
+			    const void *row)
 {
 	char *texts[COLUMNS_MAX] = { 0 };
 	int r = row_texts(sql, type, row, texts);
-	struct query q = r < 0 ? (struct query){ .err = r } : query_open(s, id, sql, type);
+	struct query q = r < 0 ? (struct query){ .err = r } : query_open(s, sql, type);
 
 	memcpy(q.texts, texts, sizeof(texts));
 	if (q.stmt)

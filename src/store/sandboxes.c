@@ -29,8 +29,7 @@ void store_sandbox_done(struct store_sandbox *b)
 
 int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 {
-	struct query q = query_open_row(s, QUERY_SANDBOX_ADD,
-					"INSERT INTO sandboxes ({columns}) VALUES ({values})",
+	struct query q = query_open_row(s, "INSERT INTO sandboxes ({columns}) VALUES ({values})",
 					&sandbox_row, b);
 
 	return query_change(&q, 0);
@@ -40,7 +39,7 @@ int store_sandbox_add(struct store *s, const struct store_sandbox *b)
 int store_sandbox_update(struct store *s, const struct store_sandbox *b)
 {
 	struct query q = query_open_row(
-		s, QUERY_SANDBOX_UPDATE,
+		s,
 		"UPDATE sandboxes SET state = :state, end_ms = :end_ms,"
 		" reason = :reason, detail = :detail, config = :config, layers = :layers,"
 		" env = CASE :state WHEN 3 THEN NULL ELSE env END,"
@@ -55,8 +54,8 @@ int store_sandbox_update(struct store *s, const struct store_sandbox *b)
 
 int store_sandbox_get(struct store *s, const char *id, struct store_sandbox *ret)
 {
-	struct query q = query_open(s, QUERY_SANDBOX_GET,
-				    "SELECT {columns} FROM sandboxes WHERE id = ?", &sandbox_row);
+	struct query q =
+		query_open(s, "SELECT {columns} FROM sandboxes WHERE id = ?", &sandbox_row);
 
 	query_put_text(&q, id);
 	return query_one(&q, ret);
@@ -67,7 +66,7 @@ int store_sandbox_each_live(struct store *s, int (*each)(struct store_sandbox *b
 {
 	struct store_sandbox *rows = NULL;
 	size_t n = 0;
-	struct query q = query_open(s, QUERY_SANDBOX_LIVE,
+	struct query q = query_open(s,
 				    "SELECT {columns} FROM sandboxes WHERE state < 3"
 				    " ORDER BY started_ms, rowid",
 				    &sandbox_row);
@@ -86,8 +85,6 @@ int store_sandbox_each_live(struct store *s, int (*each)(struct store_sandbox *b
 int store_sandbox_prune(struct store *s, size_t keep)
 {
 	static const struct surplus ended = {
-		QUERY_SANDBOX_ENDED,
-		QUERY_SANDBOX_PRUNE,
 		"SELECT key_id, count(*) FROM sandboxes INDEXED BY sandboxes_ended WHERE state = 3"
 		" GROUP BY key_id ORDER BY 2",
 		"DELETE FROM sandboxes WHERE rowid IN (SELECT rowid FROM sandboxes"

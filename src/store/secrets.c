@@ -21,7 +21,7 @@ void store_secret_done(struct store_secret *s)
 int store_secret_add(struct store *s, const struct store_secret *secret, size_t max)
 {
 	struct query q =
-		query_open_row(s, QUERY_SECRET_ADD,
+		query_open_row(s,
 			       "INSERT INTO secrets ({columns}) SELECT {values}"
 			       " WHERE (SELECT count(*) FROM secrets WHERE key_id = :key_id) < ?",
 			       &secret_row, secret);
@@ -33,7 +33,7 @@ int store_secret_add(struct store *s, const struct store_secret *secret, size_t 
 int store_secret_update(struct store *s, const struct store_secret *secret)
 {
 	struct query q = query_open_row(
-		s, QUERY_SECRET_UPDATE,
+		s,
 		"UPDATE secrets SET version = :version, metadata = :metadata, sealed = :sealed,"
 		" updated_ms = :updated_ms"
 		" WHERE id = :id AND key_id = :key_id AND version = :version - 1",
@@ -46,8 +46,7 @@ int store_secret_get(struct store *s, const char *key_id, const char *id_or_name
 		     struct store_secret *ret)
 {
 	struct query q = query_open(
-		s, QUERY_SECRET_GET,
-		"SELECT {columns} FROM secrets WHERE key_id = ?1 AND (id = ?2 OR name = ?2)",
+		s, "SELECT {columns} FROM secrets WHERE key_id = ?1 AND (id = ?2 OR name = ?2)",
 		&secret_row);
 
 	query_put_text(&q, key_id);
@@ -59,7 +58,7 @@ int store_secret_list(struct store *s, const char *key_id, const char *after, si
 		      struct store_secret **ret, size_t *ret_n)
 {
 	struct query q =
-		query_open(s, QUERY_SECRET_LIST,
+		query_open(s,
 			   "SELECT {columns} FROM secrets WHERE key_id = ?1"
 			   " AND (?2 IS NULL OR seq > (SELECT seq FROM secrets WHERE id = ?2))"
 			   " ORDER BY seq LIMIT ?3",
@@ -73,8 +72,7 @@ int store_secret_list(struct store *s, const char *key_id, const char *after, si
 
 int store_secret_remove(struct store *s, const char *key_id, const char *id)
 {
-	struct query q = query_open(s, QUERY_SECRET_REMOVE,
-				    "DELETE FROM secrets WHERE key_id = ? AND id = ?", NULL);
+	struct query q = query_open(s, "DELETE FROM secrets WHERE key_id = ? AND id = ?", NULL);
 
 	query_put_text(&q, key_id);
 	query_put_text(&q, id);

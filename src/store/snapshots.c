@@ -28,10 +28,9 @@ void store_snapshot_done(struct store_snapshot *n)
 
 int store_snapshot_add(struct store *s, const struct store_snapshot *n, size_t max)
 {
-	struct query q =
-		query_open_row(s, QUERY_SNAPSHOT_ADD,
-			       "INSERT INTO snapshots ({columns}) SELECT {values} WHERE " HAS_SPACE,
-			       &snapshot_row, n);
+	struct query q = query_open_row(
+		s, "INSERT INTO snapshots ({columns}) SELECT {values} WHERE " HAS_SPACE,
+		&snapshot_row, n);
 
 	query_put_int(&q, (int64_t)max);
 	return query_change(&q, -EDQUOT);
@@ -39,7 +38,7 @@ int store_snapshot_add(struct store *s, const struct store_snapshot *n, size_t m
 
 int store_snapshot_room(struct store *s, const char *key_id, const char *name, size_t max)
 {
-	struct query q = query_open(s, QUERY_SNAPSHOT_ROOM, "SELECT 1 WHERE " HAS_SPACE, NULL);
+	struct query q = query_open(s, "SELECT 1 WHERE " HAS_SPACE, NULL);
 	int r;
 
 	query_put_text(&q, key_id);
@@ -55,7 +54,7 @@ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_na
 		       struct store_snapshot *ret)
 {
 	struct query q =
-		query_open(s, QUERY_SNAPSHOT_GET,
+		query_open(s,
 			   "SELECT {columns} FROM snapshots WHERE seq = coalesce("
 			   "(SELECT seq FROM snapshots WHERE id = ?2 AND " OF_KEY "),"
 			   " (SELECT max(seq) FROM snapshots WHERE key_id = ?1 AND name = ?2))",
@@ -75,8 +74,7 @@ static struct query open_snapshots(struct store *s, const char *key_id)
 	" AND seq < CASE WHEN ?4 IS NULL THEN 9223372036854775807"                                 \
 	" ELSE (SELECT seq FROM snapshots WHERE id = ?4) END"                                      \
 	" ORDER BY seq DESC LIMIT ?5"
-	return key_id ? query_open(s, QUERY_SNAPSHOT_LIST_KEY, LIST("key_id = ?1"), &snapshot_row) :
-			query_open(s, QUERY_SNAPSHOT_LIST, LIST("?1 IS NULL"), &snapshot_row);
+	return query_open(s, key_id ? LIST("key_id = ?1") : LIST("?1 IS NULL"), &snapshot_row);
 #undef LIST
 }
 
@@ -96,8 +94,7 @@ int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox
 
 int store_snapshot_remove(struct store *s, const char *key_id, const char *id)
 {
-	struct query q = query_open(s, QUERY_SNAPSHOT_REMOVE,
-				    "DELETE FROM snapshots WHERE " OF_KEY " AND id = ?2", NULL);
+	struct query q = query_open(s, "DELETE FROM snapshots WHERE " OF_KEY " AND id = ?2", NULL);
 
 	query_put_text(&q, key_id);
 	query_put_text(&q, id);
@@ -106,8 +103,7 @@ int store_snapshot_remove(struct store *s, const char *key_id, const char *id)
 
 int store_layer_users(struct store *s, const char *layer, size_t *ret_n)
 {
-	struct query q = query_open(s, QUERY_LAYER_USERS,
-				    "SELECT count(*) FROM layer_users WHERE layer = ?", NULL);
+	struct query q = query_open(s, "SELECT count(*) FROM layer_users WHERE layer = ?", NULL);
 
 	query_put_text(&q, layer);
 	return query_number(&q, ret_n);

@@ -359,8 +359,8 @@ void store_close(struct store *s)
 	if (!s)
 		return;
 	checkpoint_close(&s->checkpoint);
-	for (size_t i = 0; i < ARRAY_SIZE(s->queries); i++)
-		(void)sqlite3_finalize(s->queries[i]);
+	for (size_t i = 0; i < STORE_STATEMENTS_MAX; i++)
+		(void)sqlite3_finalize(s->statements[i].stmt);
 	(void)disconnect(s);
 	fd_close(s->dir_fd);
 	(void)pthread_mutex_destroy(&s->cache_lock);
@@ -377,8 +377,7 @@ void store_closep(struct store **s)
 
 int store_shrink(struct store *s)
 {
-	struct query q =
-		query_open(s, QUERY_VACUUM, "PRAGMA incremental_vacuum(" SHRINK_PAGES ")", NULL);
+	struct query q = query_open(s, "PRAGMA incremental_vacuum(" SHRINK_PAGES ")", NULL);
 	int r;
 
 	do

@@ -19,51 +19,7 @@
 #define STORE_FILE "glovebox.db"
 #define STORE_HASH_SIZE 32
 #define STORE_CACHE_SIZE 256 /* keys whose answers are kept */
-
-/* Each is prepared once and kept. */
-enum query_id {
-	QUERY_KEY_ADD,
-	QUERY_KEY_FIND,
-	QUERY_KEY_USED,
-	QUERY_KEY_REVOKE,
-	QUERY_KEY_ROTATE,
-	QUERY_KEY_LIST,
-	QUERY_KEY_COUNT,
-	QUERY_SANDBOX_ADD,
-	QUERY_SANDBOX_UPDATE,
-	QUERY_SANDBOX_GET,
-	QUERY_SANDBOX_LIVE,
-	QUERY_SANDBOX_ENDED,
-	QUERY_SANDBOX_PRUNE,
-	QUERY_SNAPSHOT_ADD,
-	QUERY_SNAPSHOT_GET,
-	QUERY_SNAPSHOT_LIST,
-	QUERY_SNAPSHOT_LIST_KEY,
-	QUERY_SNAPSHOT_ROOM,
-	QUERY_SNAPSHOT_REMOVE,
-	QUERY_LAYER_USERS,
-	QUERY_EVENT_ADD,
-	QUERY_EVENT_ALL_NEWEST,
-	QUERY_EVENT_ALL_OLDEST,
-	QUERY_EVENT_KEY_NEWEST,
-	QUERY_EVENT_KEY_OLDEST,
-	QUERY_EVENT_SANDBOX_NEWEST,
-	QUERY_EVENT_SANDBOX_OLDEST,
-	QUERY_EVENT_COUNT,
-	QUERY_EVENT_PRUNE,
-	QUERY_WEBHOOK_ADD,
-	QUERY_WEBHOOK_UPDATE,
-	QUERY_WEBHOOK_GET,
-	QUERY_WEBHOOK_LIST,
-	QUERY_WEBHOOK_REMOVE,
-	QUERY_SECRET_ADD,
-	QUERY_SECRET_UPDATE,
-	QUERY_SECRET_GET,
-	QUERY_SECRET_LIST,
-	QUERY_SECRET_REMOVE,
-	QUERY_VACUUM,
-	_QUERY_MAX,
-};
+#define STORE_STATEMENTS_MAX 64
 
 /* A key that was found good a moment ago. */
 struct cached_key {
@@ -94,7 +50,11 @@ struct store {
 	struct cached_key cache[STORE_CACHE_SIZE];
 	pthread_mutex_t lock; /* for everything below */
 	sqlite3 *db;
-	sqlite3_stmt *queries[_QUERY_MAX];
+	/* Each is prepared once and kept. The address of its text is what it is known by. */
+	struct {
+		const char *sql;
+		sqlite3_stmt *stmt;
+	} statements[STORE_STATEMENTS_MAX];
 };
 
 #define COLUMNS_MAX 16
@@ -146,20 +106,19 @@ struct query {
 int store_errno(sqlite3 *db, int rc);
 
 /*
- * Takes the lock. type (may be NULL) is what {columns} stands for. What is put into the query must
- * live until query_close(). One that could not be opened remembers why: nothing is done with it,
- * and whatever closes it says so.
+ * Takes the lock. sql is a constant; type (may be NULL) is what {columns} stands for. What is put
+ * into the query must live until query_close(). One that could not be opened remembers why: nothing
+ * is done with it, and whatever closes it says so.
  */
-struct query query_open(struct store *s, enum query_id id, const char *sql,
-			const struct row_type *type);
+struct query query_open(struct store *s, const char *sql, const struct row_type *type);
 /*
  * The same, with a row in the parameters that have the names of its columns; a ? behind all of
  * these is the next. Clients decide how large a JSON value is, and all of them wait for the store's
  * lock: it becomes text before the lock is taken, here, and is read after it was given back, by
  * query_one() and query_all().
  */
-struct query query_open_row(struct store *s, enum query_id id, const char *sql,
-			    const struct row_type *type, const void *row);
+struct query query_open_row(struct store *s, const char *sql, const struct row_type *type,
+			    const void *row);
 /* Gives the lock back; returns the first error of the query, or r. */
 _must_check_ int query_close(struct query *q, int r);
 
@@ -195,7 +154,6 @@ void checkpoint_close(struct checkpoint *c);
 
 /* What there is too much of. */
 struct surplus {
-	enum query_id count, remove;
 	/* The keys, each with how many it has; the one with the fewest first. */
 	const char *count_sql;
 	const char *remove_sql; /* of this key the oldest, so many */

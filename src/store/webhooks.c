@@ -20,7 +20,7 @@ void store_webhook_done(struct store_webhook *w)
 int store_webhook_add(struct store *s, const struct store_webhook *w, size_t max)
 {
 	struct query q =
-		query_open_row(s, QUERY_WEBHOOK_ADD,
+		query_open_row(s,
 			       "INSERT INTO webhooks ({columns}) SELECT {values}"
 			       " WHERE (SELECT count(*) FROM webhooks WHERE key_id = :key_id) < ?",
 			       &webhook_row, w);
@@ -32,7 +32,7 @@ int store_webhook_add(struct store *s, const struct store_webhook *w, size_t max
 int store_webhook_update(struct store *s, const struct store_webhook *w)
 {
 	struct query q =
-		query_open_row(s, QUERY_WEBHOOK_UPDATE,
+		query_open_row(s,
 			       "UPDATE webhooks SET name = :name, url = :url, secret = :secret,"
 			       " types = :types, enabled = :enabled"
 			       " WHERE id = :id AND key_id = :key_id",
@@ -44,9 +44,8 @@ int store_webhook_update(struct store *s, const struct store_webhook *w)
 int store_webhook_get(struct store *s, const char *key_id, const char *id,
 		      struct store_webhook *ret)
 {
-	struct query q = query_open(s, QUERY_WEBHOOK_GET,
-				    "SELECT {columns} FROM webhooks WHERE " OF_KEY " AND id = ?2",
-				    &webhook_row);
+	struct query q = query_open(
+		s, "SELECT {columns} FROM webhooks WHERE " OF_KEY " AND id = ?2", &webhook_row);
 
 	query_put_text(&q, key_id);
 	query_put_text(&q, id);
@@ -56,9 +55,8 @@ int store_webhook_get(struct store *s, const char *key_id, const char *id,
 int store_webhook_list(struct store *s, const char *key_id, struct store_webhook **ret,
 		       size_t *ret_n)
 {
-	struct query q = query_open(s, QUERY_WEBHOOK_LIST,
-				    "SELECT {columns} FROM webhooks WHERE " OF_KEY " ORDER BY seq",
-				    &webhook_row);
+	struct query q = query_open(
+		s, "SELECT {columns} FROM webhooks WHERE " OF_KEY " ORDER BY seq", &webhook_row);
 
 	query_put_text(&q, key_id);
 	return query_all(&q, (void **)ret, ret_n);
@@ -66,8 +64,7 @@ int store_webhook_list(struct store *s, const char *key_id, struct store_webhook
 
 int store_webhook_remove(struct store *s, const char *key_id, const char *id)
 {
-	struct query q = query_open(s, QUERY_WEBHOOK_REMOVE,
-				    "DELETE FROM webhooks WHERE " OF_KEY " AND id = ?2", NULL);
+	struct query q = query_open(s, "DELETE FROM webhooks WHERE " OF_KEY " AND id = ?2", NULL);
 
 	query_put_text(&q, key_id);
 	query_put_text(&q, id);
