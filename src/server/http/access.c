@@ -147,7 +147,7 @@ static int check_token(struct exchange *x)
 	if (!token || x->r.route->auth == HTTP_AUTH_NONE)
 		return 0;
 	if (given)
-		return secret_equal(given, token) ? 0 : access_refuse(x, NO_TOKEN);
+		return token_equal(given, token) ? 0 : access_refuse(x, NO_TOKEN);
 	if (x->r.route->auth == HTTP_AUTH_FILES)
 		return check_signature(x, token);
 	return access_refuse(x, NO_TOKEN);

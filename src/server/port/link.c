@@ -4,6 +4,7 @@
  * is an operation like any other: hung up when the sandbox is paused or ends.
  */
 #include "server/port/port.h"
+#include "server/sandbox/link.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

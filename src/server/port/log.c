@@ -2,7 +2,7 @@
 #include "server/port/log.h"
 
 #include "server/sandbox/clock.h"
-#include "server/sandbox/log_queue.h"
+#include "server/sandbox/log.h"
 
 #include <inttypes.h>
 

@@ -107,7 +107,7 @@ void port_pool_put(struct port_pool *p, struct port_link *l);
 _must_check_ int port_request_head(struct request *r, bool upgrade, struct buf *ret);
 /* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
 const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
-			      char memory[static PORT_HOST_SIZE]);
+			      char memory[static HOST_MASKED_SIZE]);
 /* An address as the program gets it; "": none. */
 void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
 /* Is the request one for a WebSocket? */

@@ -2,7 +2,7 @@
 /* A request for a port: its head and body go in; port/reply.c sends out what comes back. */
 #include "server/port/port.h"
 
-#include "server/http/sign.h"
+#include "server/sandbox/id.h"
 
 #include <sys/uio.h>
 
@@ -37,7 +37,7 @@ bool port_may_visit(const struct sandbox *b, const char *token)
 {
 	const char *wanted = b->info.traffic_token;
 
-	return !wanted || (token && secret_equal(token, wanted));
+	return !wanted || (token && token_equal(token, wanted));
 }
 
 bool port_is_running(struct sandbox *b)

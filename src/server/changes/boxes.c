@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: boxes outlive this program. On HELLO the warden tells of all it has, before the store has been
- * read; they wait in a list until boxes_take_up(). From then on events go straight to the sandboxes.
+ * Theory of operation: boxes outlive this program. On HELLO the warden tells of all it has, before the
+ * store has been read; they wait in a list until boxes_take_up(). From then on events go straight to the
+ * sandboxes.
+ *
+ * After the death of a server or of the whole service the next one takes up what it was at. The record
+ * holds. A sandbox that is on record as paused without memory but still has a box was being paused, or
+ * resumed: the box goes. A layer that is on record as pending was being made: it goes unless somebody
+ * stands on it by now.
  */
-#include "server/sandbox/boxes.h"
+#include "server/changes/boxes.h"
 
-#include "server/sandbox/clock.h"
-#include "server/control/control.h"
-#include "server/http/http.h"
+#include "server/changes/changes.h"
 #include "server/sandbox/outlet.h"
+#include "server/sandbox/reason.h"
 
 #include <sys/eventfd.h>
 
@@ -84,7 +89,7 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 
 	if (b) {
 		if (!sandbox_is_boxless(b) && sandbox_end(b, ended->reason, NULL))
-			control_ended(b, &ended->usage);
+			box_ended(b);
 		sandbox_put(b);
 		return;
 	}
@@ -119,7 +124,7 @@ static void on_paused(void *arg, const char *id)
 	sandbox_hang_up(b, false);
 	if (sandbox_save(b) < 0)
 		server_log(arg, "error", "store", json_pack("{s:s}", "sandbox", id));
-	control_paused(b);
+	box_paused(b);
 }
 
 static void on_egress(void *arg, int sock)
@@ -146,6 +151,28 @@ const struct link_events boxes_events = {
 
 /* --- at start --------------------------------------------------------------------------------------- */
 
+static void recorded_limits(struct server *s, const struct store_sandbox *info,
+			    struct warden_limits *ret)
+{
+	struct sandbox_config c;
+
+	sandbox_config_read(info->config, &c);
+	if (c.limits.memory_bytes)
+		*ret = c.limits;
+	else
+		limits_default(&s->config, ret);
+}
+
+static void note_lost(struct server *s, const struct store_sandbox *info)
+{
+	struct sandbox_config c;
+
+	sandbox_config_read(info->config, &c);
+	event_add_lost(s, info, json_pack("{s:s}", "kill_reason", reason_word(info->reason)));
+	if (c.n_layers || *c.pending)
+		worker_add_layers(&c);
+}
+
 /* What the store remembers as living but nobody has any more. */
 static int end_row(struct server *s, struct store_sandbox *info, const struct told *t)
 {
@@ -156,7 +183,7 @@ static int end_row(struct server *s, struct store_sandbox *info, const struct to
 	info->reason = t ? t->reason : WARDEN_ENDED_STOPPED;
 	r = store_sandbox_update(s->store, info);
 	if (r == 0)
-		control_lost(s, info);
+		note_lost(s, info);
 	return r;
 }
 
@@ -177,7 +204,7 @@ static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 	int r;
 
 	believe(info, &t->box);
-	control_limits(s, info, &limits);
+	recorded_limits(s, info, &limits);
 	r = sandbox_add(s, info, &limits, 0, &b);
 	if (r < 0)
 		return r;
@@ -195,7 +222,7 @@ static int add_boxless_row(struct server *s, struct store_sandbox *info)
 	int r;
 
 	info->state = STORE_PAUSED;
-	control_limits(s, info, &limits);
+	recorded_limits(s, info, &limits);
 	r = sandbox_add(s, info, &limits, 0, &b);
 	return r < 0 ? r : sandbox_set_boxless(b, true);
 }
@@ -206,10 +233,12 @@ static int take_up_row(struct store_sandbox *info, void *arg)
 	struct server *s = arg;
 	struct told *t = find_told(info->id);
 	bool has_box = t && !t->ended;
+	struct sandbox_config c;
 	int r;
 
+	sandbox_config_read(info->config, &c);
 	/* If it has a box, it was being paused or resumed: the record holds, and the box is nobody's. */
-	if (control_needs_no_box(info))
+	if (c.cold)
 		return add_boxless_row(s, info);
 	r = has_box ? add_row(s, info, t) : end_row(s, info, t);
 	if (t)
@@ -240,4 +269,44 @@ void boxes_kill_unknown(struct server *s)
 			server_log(s, "warn", "unknown_box", json_pack("{s:s}", "box", t->id));
 		drop_told(t);
 	}
+}
+
+/* In the worker's thread. */
+static void finish_pending(struct sandbox *b)
+{
+	struct sandbox_config c;
+
+	if (change_begin(b) < 0)
+		return;
+	sandbox_config_of(b, &c);
+	c.n_layers = 0;
+	layers_release(b->server, &c);
+	if (change_snapshot_done(b) < 0)
+		sandbox_log(b, "error", "a snapshot that was not finished could not be forgotten");
+	change_end(b);
+}
+
+static void finish_change(struct sandbox *b)
+{
+	struct sandbox_config c;
+
+	sandbox_config_of(b, &c);
+	if (*c.pending)
+		worker_add(b, finish_pending);
+	if (!c.cold)
+		worker_add(b, network_take_up);
+}
+
+int boxes_finish_changes(struct server *s)
+{
+	struct sandbox **list;
+	size_t n;
+	int r = sandbox_list(s, NULL, &list, &n);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		finish_change(list[i]);
+	sandbox_list_free(list, n);
+	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AP-11: what a client is told. Never a path, an address or an errno of this machine. */
-#include "server/control/control_priv.h"
+#include "server/changes/problem.h"
+
+#include "server/http/http.h"
 
 #include <stdarg.h>
 

@@ -1,40 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* glovebox's own API for a single run: POST /v1/run, GET /v1/languages. */
-#include "server/http/http.h"
+#include "server/control/control_priv.h"
 #include "server/run/run.h"
-#include "server/run/route.h"
-#include "server/server.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
-
-/* Loaded before the room is sealed; never changed afterwards. */
-static struct language *languages;
-static size_t n_languages;
-
-int control_run_start(struct fail *fail)
-{
-	int r = language_list(&languages, &n_languages, fail);
-
-	fd_close(WARDEN_LANGUAGES_FD);
-	return r;
-}
-
-void control_run_stop(void)
-{
-	language_list_free(languages, n_languages);
-	languages = NULL;
-	n_languages = 0;
-}
-
-const struct language *control_run_languages(size_t *ret_n)
-{
-	*ret_n = n_languages;
-	return languages;
-}
 
 static struct oneshot_bounds bounds(const struct config *c)
 {
@@ -252,7 +225,7 @@ static int reply_piece(struct request *r, struct oneshot *o)
 
 /* --- the handlers -------------------------------------------------------------------------------------------- */
 
-int control_run(struct request *r)
+int handle_run(struct request *r)
 {
 	struct oneshot_bounds allowed = bounds(&r->server->config);
 	_cleanup_(oneshot_freep) struct oneshot *o = oneshot_new(r->server);
@@ -265,7 +238,7 @@ int control_run(struct request *r)
 	e = oneshot_read_network(r->server, r->key.id, json_object_get(r->body, "network"), o,
 				 &fail);
 	if (e == 0)
-		e = oneshot_read(r->body, languages, n_languages, &allowed, o, &fail);
+		e = oneshot_read(r->body, &allowed, o, &fail);
 	if (e < 0)
 		return e == -ENOMEM ? reply_failure(r, &fail) : reply_error(r, 400, "%s", fail.msg);
 	e = request_take_create(r);
@@ -301,11 +274,13 @@ static json_t *words(char *const *list)
 	return a;
 }
 
-int control_languages(struct request *r)
+int handle_languages(struct request *r)
 {
+	size_t n;
+	const struct language *languages = run_languages(&n);
 	json_t *all = json_array();
 
-	for (size_t i = 0; i < n_languages; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct language *l = &languages[i];
 
 		(void)json_array_append_new(

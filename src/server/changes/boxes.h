@@ -2,6 +2,7 @@
 /* The boxes that the warden tells of: those of the last run of this program, and what happens to them. */
 #pragma once
 
+#include "server/sandbox/link.h"
 #include "server/server.h"
 
 /* What link_open() is given; arg is the server. */
@@ -14,3 +15,5 @@ extern const struct link_events boxes_events;
 _must_check_ int boxes_take_up(struct server *s, struct fail *fail);
 /* After link_start(). */
 void boxes_kill_unknown(struct server *s);
+/* Before the workers start: what the last server was at when it died is given to them. */
+_must_check_ int boxes_finish_changes(struct server *s);
