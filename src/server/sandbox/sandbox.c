@@ -294,3 +294,40 @@ int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
 	*ret = reply.usage;
 	return 0;
 }
+
+/* Of a counter that begins anew with each box. */
+static uint64_t count_more(uint64_t *last, uint64_t now)
+{
+	uint64_t more = now >= *last ? now - *last : now;
+
+	*last = now;
+	return more;
+}
+
+enum run_limit sandbox_judge(struct sandbox *b, const struct wire_exit *end, struct run_limits *l)
+{
+	struct run_seen seen = RUN_SEEN_NOTHING;
+	struct warden_usage u;
+
+	seen.end = end;
+	seen.shared = true;
+	l->memory_bytes = b->limits.memory_bytes;
+	l->disk_bytes = b->limits.disk_bytes;
+	l->files = b->limits.files;
+	l->pids = b->limits.pids;
+	if (end->code == 0 || end->timed_out || sandbox_usage(b, &u) < 0)
+		return run_judge(l, &seen);
+	if (u.disk_size) {
+		seen.disk_free = u.disk_free;
+		seen.files_free = u.files_free;
+	}
+	pthread_mutex_lock(&b->lock);
+	seen.memory_kills = count_more(&b->memory_kills, u.oom_kills);
+	seen.pids_denied = count_more(&b->pids_denied, u.pids_denied);
+	/* Of a box that an earlier server made nobody knows what is new. */
+	if (!b->counted)
+		seen.memory_kills = seen.pids_denied = 0;
+	b->counted = true;
+	pthread_mutex_unlock(&b->lock);
+	return run_judge(l, &seen);
+}

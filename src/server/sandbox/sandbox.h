@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "run/judge.h"
 #include "server/sandbox/id.h"
 #include "store/store.h"
 #include "wire/warden.h"
@@ -48,6 +49,8 @@ struct sandbox {
 	struct op *ops;             /* open ones: hung up when it is paused or ends */
 	struct isolation isolation;
 	struct warden_limits limits;
+	bool counted;                       /* what follows is known: */
+	uint64_t memory_kills, pids_denied; /* as last counted by sandbox_judge() */
 	struct outlet *outlet; /* its way out; NULL: it never had one. Stays once it is there */
 	json_t *log; /* array of the newest log entries, as clients see them; at most SANDBOX_LOG_MAX */
 	size_t n_log_network;    /* how many of them are about the network */
@@ -153,3 +156,8 @@ struct outlet *sandbox_outlet(struct sandbox *b);
 
 /* What the warden counts of it. */
 _must_check_ int sandbox_usage(struct sandbox *b, struct warden_usage *ret);
+/*
+ * Which limit ended a command of it; *l has those of the command itself, the sandbox's are filled in.
+ * What was killed or denied since somebody last asked here counts, so it is told once.
+ */
+enum run_limit sandbox_judge(struct sandbox *b, const struct wire_exit *end, struct run_limits *l);
