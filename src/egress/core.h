@@ -17,7 +17,6 @@ _must_check_ int settings_proxy(struct egress *g, const char *url, struct fail *
 
 /* Shuts the room, for good: no file can be opened from here on, and only the system calls of syscalls.def are left. */
 _must_check_ int seal(struct fail *fail);
-bool seal_has_filter(void); /* not in builds with sanitizers */
 
 /* --- talk.c ---------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "egress/core.h"
+#include "sys/seal.h"
 
 #define SEAL_FAILED 100
 #define SKIPPED 101

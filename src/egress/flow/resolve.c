@@ -75,8 +75,9 @@ static bool is_idle(const struct lookup *l)
 static void forget(struct lookup *l)
 {
 	struct lookup **place = find_place(l->name);
+	bool can_go = *place == l && is_idle(l);
 
-	assert(*place == l && is_idle(l));
+	assert(can_go);
 	*place = l->next;
 	take_out(l);
 	cache.n--;
