@@ -10,8 +10,8 @@
 
 #define THREADS_MAX 4
 #define EVENTS 64
-#define LOOK_US UINT64_C(25000) /* after idle lines, */
-#define CALM_MS 1000            /* and after the rest when there is none */
+#define LOOK_US UINT64_C(25000) /* after the visitors, at most so often, */
+#define LOOK_MS 1000            /* and at least */
 #define STOP_US UINT64_C(50000) /* for what is under way when the service stops */
 
 struct express {
@@ -28,38 +28,26 @@ struct express {
 	struct express_thread thread[];
 };
 
-static int watch(struct express_thread *t, int how, int fd, void *source)
+int express_watch(struct express_thread *t, int fd, void *source)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 				 .data.ptr = source };
 
-	return epoll_ctl(t->epoll_fd, how, fd, &e) < 0 ? -errno : 0;
+	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-int express_watch(struct express_thread *t, int fd, void *source)
+int express_await(struct express_thread *t, int fd, uint32_t event, void *source)
 {
-	return watch(t, EPOLL_CTL_ADD, fd, source);
-}
+	struct epoll_event e = { .events = event | EPOLLRDHUP | EPOLLONESHOT, .data.ptr = source };
 
-void express_watch_again(struct express_thread *t, int fd, void *source)
-{
-	(void)watch(t, EPOLL_CTL_MOD, fd, source);
+	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_MOD, fd, &e) == 0)
+		return 0;
+	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 void express_unwatch(struct express_thread *t, int fd)
 {
 	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-}
-
-struct express_thread *express_other_thread(const struct express_thread *t,
-					    const struct express_thread *last)
-{
-	struct express *e = t->express;
-	size_t i = last ? (size_t)(last - e->thread) + 1 : 0;
-
-	if (i < e->n_threads && &e->thread[i] == t)
-		i++;
-	return i < e->n_threads ? &e->thread[i] : NULL;
 }
 
 /* --- the dialer ------------------------------------------------------------------------------------------ */
@@ -143,7 +131,7 @@ static void take_event(struct express_thread *t, const struct epoll_event *e)
 		visitor_event(e->data.ptr, e->events);
 		break;
 	case EXPRESS_LINE:
-		line_event(e->data.ptr, e->events);
+		line_event(e->data.ptr);
 		break;
 	case EXPRESS_WAKE:
 	default:
@@ -152,24 +140,8 @@ static void take_event(struct express_thread *t, const struct epoll_event *e)
 	}
 }
 
-static void free_robbed(struct express_thread *t)
-{
-	struct line *list;
-
-	pthread_mutex_lock(&t->lock);
-	list = take_ptr(t->robbed);
-	pthread_mutex_unlock(&t->lock);
-	while (list) {
-		struct line *l = list;
-
-		list = l->next;
-		free(l);
-	}
-}
-
 static void bury(struct express_thread *t)
 {
-	free_robbed(t);
 	while (t->dead_visitors) {
 		struct visitor *v = t->dead_visitors;
 
@@ -191,7 +163,6 @@ static void look_after(struct express_thread *t)
 	if (t->now_us - t->looked_us < LOOK_US)
 		return;
 	t->looked_us = t->now_us;
-	lines_look_after(t);
 	for (struct visitor *v = visitors_first(t), *next; v; v = next) {
 		next = v->next;
 		visitor_look_after(v);
@@ -211,8 +182,7 @@ static bool is_stopping(struct express *e)
 static void one_round(struct express_thread *t)
 {
 	struct epoll_event events[EVENTS];
-	int n = epoll_wait(t->epoll_fd, events, EVENTS,
-			   lines_any_idle(t) ? (int)(LOOK_US / 1000) : CALM_MS);
+	int n = epoll_wait(t->epoll_fd, events, EVENTS, LOOK_MS);
 
 	t->now_us = clock_boot_us();
 	for (int i = 0; i < n; i++)
@@ -234,7 +204,6 @@ static void *run(void *arg)
 	}
 	while (visitors_first(t))
 		visitor_break_off(visitors_first(t));
-	lines_drop_idle(t);
 	bury(t);
 	return NULL;
 }

@@ -62,17 +62,14 @@ struct visitor {
 struct line {
 	enum express_kind kind;
 	struct express_thread *thread;
-	struct visitor *visitor; /* NULL: it is idle, or nobody waits for it any more */
+	struct visitor *visitor; /* NULL: nobody waits for it any more */
 	struct sandbox *sandbox; /* a reference, until there is a link */
 	uint32_t port;
 	int fd;            /* until there is a link; what the dialer found */
-	uint64_t since_us; /* idle, or being connected, since then */
+	uint64_t since_us; /* being connected since then */
 	struct port_link *link;
-	bool dialing; /* the dialer has it */
-	bool idle;    /* under the thread's lock */
-	bool hung_up; /* the program has: what there is must be read to its end */
-	bool dead;
-	struct line *next, *prev; /* among the idle ones, or those that the dialer has */
+	bool dialing;      /* the dialer has it */
+	struct line *next; /* among those that the dialer has, or that are closed */
 };
 
 struct express_thread {
@@ -89,8 +86,6 @@ struct express_thread {
 	struct line *dead_lines;
 	pthread_mutex_t lock; /* for what follows, up to dialed */
 	struct visitor *visitors;
-	struct line *idle_newest, *idle_oldest;
-	struct line *robbed;    /* by other threads: empty, and to be freed after this round */
 	struct line *dialed;    /* that the dialer is through with */
 	struct buf head;        /* one that is being written */
 	struct port_head asked; /* the last one that was read */
@@ -101,12 +96,9 @@ struct express_thread {
 /* --- port/express.c --- */
 
 _must_check_ int express_watch(struct express_thread *t, int fd, void *source);
+/* The same for the next event only; what was awaited before is forgotten. */
+_must_check_ int express_await(struct express_thread *t, int fd, uint32_t event, void *source);
 void express_unwatch(struct express_thread *t, int fd);
-/* Says once more what there is, for who stopped before there was nothing left. */
-void express_watch_again(struct express_thread *t, int fd, void *source);
-/* The one after last (NULL: the first) that is not this one; NULL: there are no more. */
-struct express_thread *express_other_thread(const struct express_thread *t,
-					    const struct express_thread *last);
 /* Asks the dialer for a socket; the line comes back as dialed. */
 void express_dial(struct express *e, struct line *l);
 
@@ -133,7 +125,9 @@ struct visitor *visitors_first(struct express_thread *t);
 
 /* An idle one, or one without a link yet, for which visitor_line_ready() will be called. NULL: none can be made. */
 struct line *line_take(struct visitor *v);
-void line_event(struct line *l, uint32_t events);
+void line_event(struct line *l);
+/* There will be something to read. */
+_must_check_ int line_await(struct line *l);
 /* The dialer is through with it. */
 void line_dialed(struct line *l);
 /* Nobody accepts: the program does not come to it. */
@@ -141,10 +135,6 @@ bool line_is_stuck(const struct line *l);
 /* Nobody needs it now; the next one may have it, or not. */
 void line_release(struct line *l, bool keep);
 void line_drop(struct line *l);
-/* What was idle for a moment is for all threads; what is not connected by now never will be. */
-void lines_look_after(struct express_thread *t);
-void lines_drop_idle(struct express_thread *t);
-bool lines_any_idle(struct express_thread *t);
 
 /* --- port/relay.c --- */
 

@@ -14,7 +14,6 @@
 #include <sys/uio.h>
 
 #define INTERIM_MAX 16 /* answers of 1xx before the real one */
-#define AT_ONCE 8      /* pieces, then it is somebody else's turn */
 
 /* A piece for the client: the head, perhaps, and a chunk or the end. */
 struct parcel {
@@ -288,54 +287,49 @@ static void give_up(struct visitor *v)
 		visitor_break_off(v);
 }
 
-/* One piece. False: there is nothing more for now, or it is over. */
-static bool one_piece(struct visitor *v)
+static void one_piece(struct visitor *v)
 {
-	struct line *l = v->line;
+	struct port_link *l = v->line->link;
 	char *data = v->thread->piece;
-	size_t kept = l->link->end, room = EXPRESS_PIECE - kept;
-	ssize_t n = recv(l->link->op.sock, data + kept, room, MSG_DONTWAIT);
+	ssize_t n = recv(l->op.sock, data + l->end, EXPRESS_PIECE - l->end, MSG_DONTWAIT);
+	size_t len = l->end + (size_t)MAX(n, 0);
 	int r;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
+		return;
 	if (n <= 0) {
 		hung_up(v, n);
-		return false;
+		return;
 	}
-	memcpy(data, l->link->data, kept);
-	l->link->end = 0;
-	r = pass_on(v, data, kept + (size_t)n);
-	if (r < 0 && r != -EAGAIN) {
+	memcpy(data, l->data, l->end);
+	l->end = 0;
+	r = pass_on(v, data, len);
+	if (r < 0 && r != -EAGAIN)
 		give_up(v);
-		return false;
-	}
-	if (v->ended && v->state == VISITOR_HEARING) {
+	else if (v->state == VISITOR_HEARING)
 		end_of_answer(v);
-		return false;
-	}
-	/* Less than there was room for: there was no more, and what comes is an event. */
-	return !is_waiting(v) && ((size_t)n == room || l->hung_up);
 }
 
 void relay_line(struct visitor *v)
 {
-	struct line *l = v->line;
+	const struct line *l = v->line;
 
-	if (is_waiting(v) || v->state < VISITOR_ASKING)
-		return;
-	for (int i = 0; i < AT_ONCE; i++)
-		if (!one_piece(v))
-			return;
-	express_watch_again(v->thread, l->link->op.sock, l);
+	one_piece(v);
+	/* While the client has not taken this, nothing more is asked for: relay_client() does it
+	 * then. The next request may have begun, on another line. */
+	if (v->line == l && !is_waiting(v) && line_await(v->line) < 0)
+		give_up(v);
 }
 
 void relay_client(struct visitor *v)
 {
 	struct iovec rest = { .iov_base = v->out.data + v->out_start,
 			      .iov_len = v->out.len - v->out_start };
-	ssize_t n = is_waiting(v) ? send_some(v, &rest, 1) : 0;
+	ssize_t n;
 
+	if (!is_waiting(v))
+		return;
+	n = send_some(v, &rest, 1);
 	if (n < 0) {
 		visitor_drop(v);
 		return;
@@ -346,6 +340,6 @@ void relay_client(struct visitor *v)
 	v->out.len = v->out_start = 0;
 	if (v->ended)
 		end_of_answer(v);
-	else
-		relay_line(v);
+	else if (line_await(v->line) < 0)
+		give_up(v);
 }

@@ -234,8 +234,10 @@ static void ask(struct visitor *v)
 	const struct buf *head = &v->thread->head;
 	struct port_link *link = v->line->link;
 
-	if (write_head(v) < 0 || send(link->op.sock, head->data, head->len,
-				      MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)head->len) {
+	if (write_head(v) < 0 ||
+	    send(link->op.sock, head->data, head->len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+		    (ssize_t)head->len ||
+	    line_await(v->line) < 0) {
 		visitor_hand_over(v);
 		return;
 	}
