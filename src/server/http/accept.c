@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/http/accept.h"
+#include "server/http/http_daemon.h"
 
 #include "server/http/connection.h"
-#include "server/http/http_daemon.h"
-#include "server/port/express.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -14,6 +12,7 @@
 
 struct acceptor {
 	struct server *server;
+	connection_taker *take;
 	int listen_fd, stop_fd;
 	pthread_t thread;
 };
@@ -27,11 +26,7 @@ static int admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer
 
 	if (r < 0)
 		return r;
-	if (s->config.server_tls_cert[0]) {
-		http_add(s, fd, peer);
-		return 0;
-	}
-	r = express_give(s->express, c, peer);
+	r = a->take(s, c, peer);
 	if (r < 0)
 		connection_remove(s->connections, c);
 	return r;
@@ -89,7 +84,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int acceptor_start(struct server *s, int listen_fd, struct acceptor **ret)
+int acceptor_start(struct server *s, int listen_fd, connection_taker *take, struct acceptor **ret)
 {
 	struct acceptor *a = calloc(1, sizeof(*a));
 	int r;
@@ -97,6 +92,7 @@ int acceptor_start(struct server *s, int listen_fd, struct acceptor **ret)
 	if (!a)
 		return -ENOMEM;
 	a->server = s;
+	a->take = take;
 	a->listen_fd = listen_fd;
 	a->stop_fd = eventfd(0, EFD_CLOEXEC);
 	r = a->stop_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, run, a);

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "server/http/check.h"
 #include "server/sandbox/clock.h"
-#include "server/port/port.h"
 #include "server/http/rate.h"
 #include "server/sandbox/sandbox.h"
 #include "server/http/sign.h"
@@ -153,16 +152,23 @@ static int check_token(struct exchange *x)
 	return access_refuse(x, NO_TOKEN);
 }
 
+bool access_may_visit(const struct sandbox *b, const char *token)
+{
+	const char *wanted = b->info.traffic_token;
+
+	return !wanted || (token && secret_equal(token, wanted));
+}
+
 /* All ports but that of files and commands: who may not visit a sandbox does not wake it either. */
 static int check_traffic(struct exchange *x)
 {
 	const struct store_sandbox *info = &x->r.sandbox->info;
 
 	if (x->r.port == HTTP_ENVD_PORT ||
-	    port_may_visit(x->r.sandbox, request_header(&x->r, "E2B-Traffic-Access-Token")))
+	    access_may_visit(x->r.sandbox, request_header(&x->r, "E2B-Traffic-Access-Token")))
 		return 0;
-	return port_say(&x->r, 403, info->id, "the traffic access token is missing or wrong", NULL,
-			false);
+	return reply_sandbox(&x->r, 403, info->id, "the traffic access token is missing or wrong",
+			     NULL, false);
 }
 
 /*
@@ -171,7 +177,7 @@ static int check_traffic(struct exchange *x)
  */
 static int rate_sandbox(struct exchange *x)
 {
-	if (x->r.route == &port_route)
+	if (exchange_is_visit(x))
 		return 0;
 	return access_rate(x,
 			   x->r.route->auth == HTTP_AUTH_NONE ? NULL : x->r.sandbox->info.key_id);
@@ -246,7 +252,7 @@ int access_check(struct exchange *x)
 {
 	int r = x->r.sandbox ? check_sandbox(x) : check_key(x);
 
-	if (r < 0 || x->r.replied || x->r.route == &port_route)
+	if (r < 0 || x->r.replied || exchange_is_visit(x))
 		return r;
 	return check_parameters(x);
 }

@@ -3,8 +3,6 @@
 #include "server/http/exchange.h"
 
 #include "server/http/host.h"
-#include "server/port/port.h"
-#include "server/sandbox/reason.h"
 #include "server/sandbox/sandbox.h"
 #include "server/http/sign.h"
 
@@ -60,41 +58,6 @@ static int read_address(struct exchange *x, struct address *a)
 				   "this is not a host name of this service; "
 				   "server.domain in its settings can make it one");
 	}
-}
-
-/* One that there is, but that cannot be talked to: it is paused, or it ended while it was asked. */
-static void explain(struct sandbox *b, const char **ret_word, char *text, size_t size)
-{
-	*ret_word = "paused";
-	(void)snprintf(text, size, "it is paused");
-	pthread_mutex_lock(&b->lock);
-	if (b->info.state == STORE_ENDED) {
-		*ret_word = reason_word(b->info.reason);
-		reason_text(&b->info, text, size);
-	}
-	pthread_mutex_unlock(&b->lock);
-}
-
-int reply_gone(struct request *r, const char *id)
-{
-	struct store_sandbox info = { 0 };
-	char text[160];
-	const char *word = "not_found";
-
-	(void)snprintf(text, sizeof(text), "there is no sandbox of this id");
-	if (r->sandbox) {
-		explain(r->sandbox, &word, text, sizeof(text));
-	} else if (store_sandbox_get(r->server->store, id, &info) == 0) {
-		word = reason_word(info.reason);
-		reason_text(&info, text, sizeof(text));
-		store_sandbox_done(&info);
-	}
-	if (r->route == &port_route && port_wants_page(r))
-		return port_page(r, 502, id, "The sandbox was not found", text);
-	return reply_json(r, 502,
-			  json_pack("{s:s, s:s, s:i, s:s, s:o}", "sandboxId", id, "message",
-				    "The sandbox was not found", "code", 502, "reason", word,
-				    "detail", reply_safe_string(text)));
 }
 
 /* --- signed URLs, which name no sandbox ------------------------------------------------------------- */
@@ -230,11 +193,14 @@ static int find_files(struct exchange *x)
 	return r < 0 || x->r.replied ? r : find_operation(x);
 }
 
-/* A port of the sandbox's own programs: it has no operations, all of it is passed on. */
+/* A port of the sandbox's own programs: it has no operations, all of it is passed on. Our own answers there are as those
+ * of the control plane: JSON, and no other site may read them. */
 static int find_port(struct exchange *x, const struct address *a)
 {
-	int r = port_check(x);
+	int r;
 
+	x->r.route = x->r.server->port_route;
+	r = head_check_passed_on(x);
 	if (r < 0 || x->r.replied)
 		return r;
 	x->r.port = a->port;

@@ -4,7 +4,6 @@
  * has read some of it: so whoever takes a part takes all the rest, the reply is written here, and the connection ends.
  */
 #include "server/sandbox/clock.h"
-#include "server/envd/http.h"
 #include "server/http/exchange.h"
 #include "server/http/head_field.h"
 
@@ -98,13 +97,13 @@ static int add_fields(struct buf *b, struct MHD_Response *reply)
 /* The reply as the library would write it for a connection that ends. */
 static int write_reply(struct exchange *x, struct buf *b)
 {
-	char line[80], date[ENVD_DATE_SIZE], length[24];
+	char line[80], date[HEAD_DATE_SIZE], length[24];
 	int r;
 
 	(void)snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", x->status,
 		       MHD_get_reason_phrase_for(x->status));
 	(void)snprintf(length, sizeof(length), "%zu", x->text_len);
-	envd_date(clock_wall_ms() / 1000, date);
+	head_date(clock_wall_ms() / 1000, date);
 	r = buf_add(b, line, strlen(line));
 	if (r == 0)
 		r = head_add_line(b, "Date", date);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "server/http/connection.h"
+#include "server/http/head_field.h"
 #include "server/http/http.h"
 #include "server/http/routes.h"
 #include "server/server.h"
@@ -21,7 +22,6 @@
 
 #include "base/buf.h"
 
-#define HTTP_TARGET_MAX 8192
 #define HTTP_JSON_MAX (UINT64_C(1) << 20)
 #define HTTP_DROP_MAX (UINT64_C(1) << 20) /* of a stranger's body that nobody wants */
 #define HTTP_DROP_ADMITTED_MAX                                                                     \
@@ -69,6 +69,12 @@ static inline struct exchange *exchange_of(struct request *r)
 	return (struct exchange *)(void *)r;
 }
 
+/* For a port of a sandbox's own programs, which have no operations. */
+static inline bool exchange_is_visit(const struct exchange *x)
+{
+	return x->r.route && !x->operation;
+}
+
 /* NULL: no memory. target is the request target, as it came. */
 struct exchange *exchange_new(struct server *s, struct MHD_Connection *c, struct connection *peer,
 			      const char *target);
@@ -90,6 +96,8 @@ _must_check_ int body_finish(struct exchange *x);
 _must_check_ int head_check(struct exchange *x, const char *method, const char *version);
 /* The rest of it, for our own planes: the target is one of ours, and there is no other protocol to change to. */
 _must_check_ int head_check_own(struct exchange *x);
+/* The rest of it, for what goes to a program in a sandbox. */
+_must_check_ int head_check_passed_on(struct exchange *x);
 _must_check_ int address_find(struct exchange *x);
 _must_check_ int access_check(struct exchange *x);
 
@@ -97,6 +105,8 @@ _must_check_ int access_check(struct exchange *x);
 int head_refuse(struct exchange *x, unsigned status, const char *what);
 /* A wrong key, token or signature: 401, or 429 for who tries too often. */
 int access_refuse(struct exchange *x, const char *message);
+/* Has the sandbox no traffic token, or is it this one? */
+bool access_may_visit(const struct sandbox *b, const char *token);
 /* Counts the request for this key, or, with NULL, for the address it comes from. */
 int access_rate(struct exchange *x, const char *key_id);
 /* What the request says of its signature, if it has one: its texts are the request's. */
@@ -106,5 +116,8 @@ int access_rate_search(struct exchange *x, size_t n);
 
 /* Takes over a response of the library's as the reply, to which nothing is added. */
 _must_check_ int reply_made(struct request *r, unsigned status, struct MHD_Response *reply);
+/* About a sandbox; detail may be NULL. As JSON, or as a page where a browser asks. */
+int reply_sandbox(struct request *r, unsigned status, const char *sandbox_id, const char *message,
+		  const char *detail, bool with_port);
 /* The 502 for a sandbox that cannot be talked to, with the reason. */
 int reply_gone(struct request *r, const char *sandbox_id);

@@ -11,6 +11,8 @@
 
 #include <strings.h>
 
+#define METHOD_MAX 32 /* of what is passed on */
+
 struct looking {
 	struct head_fields fields;
 	const char *end; /* of the line before, in the library's memory */
@@ -139,4 +141,22 @@ int head_check(struct exchange *x, const char *method, const char *version)
 	if (r == 0 && !x->r.replied)
 		r = check_framing(x, version);
 	return r;
+}
+
+static bool is_method(const char *method)
+{
+	size_t len = strlen(method);
+
+	return len < METHOD_MAX && head_is_token(method, len) && strcmp(method, "CONNECT") != 0;
+}
+
+int head_check_passed_on(struct exchange *x)
+{
+	if (!is_method(x->r.method))
+		return head_refuse(x, 501, "this method cannot be passed on");
+	if (strlen(x->target) > HTTP_TARGET_MAX)
+		return head_refuse(x, 414, "the request line is longer than 8 KiB");
+	if (!head_target_ok(x->target))
+		return head_refuse(x, 400, "the request target must be a path of printable ASCII");
+	return 0;
 }

@@ -2,6 +2,7 @@
 #include "server/http/head_field.h"
 
 #include <strings.h>
+#include <time.h>
 
 static const char *const single_names[_HEAD_SINGLE_MAX] = {
 	[HEAD_HOST] = "Host",
@@ -77,4 +78,25 @@ int head_add_line(struct buf *b, const char *name, const char *value)
 	if (r == 0)
 		r = buf_add(b, value, strlen(value));
 	return r == 0 ? buf_add(b, "\r\n", 2) : r;
+}
+
+void head_date(int64_t s, char ret[static HEAD_DATE_SIZE])
+{
+	time_t when = (time_t)s;
+	struct tm tm;
+
+	/* The server never sets a locale, so the names are English. */
+	if (!gmtime_r(&when, &tm) || tm.tm_year + 1900 > 9999 || tm.tm_year + 1900 < 0 ||
+	    strftime(ret, HEAD_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+		ret[0] = '\0';
+}
+
+bool head_target_ok(const char *target)
+{
+	if (target[0] != '/')
+		return false;
+	for (; *target; target++)
+		if (*target <= ' ' || (unsigned char)*target >= 0x7f || *target == '#')
+			return false;
+	return true;
 }

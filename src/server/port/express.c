@@ -210,8 +210,9 @@ static void *run(void *arg)
 
 /* --- all of them --------------------------------------------------------------------------------------------- */
 
-int express_give(struct express *e, struct connection *c, const struct sockaddr_storage *peer)
+int express_take(struct server *s, struct connection *c, const struct sockaddr_storage *peer)
 {
+	struct express *e = s->express;
 	unsigned n = __atomic_fetch_add(&e->next, 1, __ATOMIC_RELAXED);
 
 	return visitor_new(&e->thread[n % e->n_threads], c, peer);

@@ -21,15 +21,11 @@
  */
 #pragma once
 
-#include "server/server.h"
+#include "server/http/http_daemon.h"
 
-struct connection;
 struct express;
-struct sockaddr_storage;
 
 _must_check_ int express_start(struct server *s, struct express **ret);
-/* Takes over the connection, whose descriptor does not block. */
-_must_check_ int express_give(struct express *e, struct connection *c,
-			      const struct sockaddr_storage *peer);
+connection_taker express_take;
 /* What is under way may finish for a moment, then everything is closed. */
 void express_stop(struct express *e);

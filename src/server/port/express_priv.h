@@ -4,7 +4,7 @@
 #include "server/port/port.h"
 #include "server/port/express.h"
 #include "server/port/head.h"
-#include "server/port/log.h"
+#include "server/http/request_log.h"
 
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -51,11 +51,11 @@ struct visitor {
 	unsigned interim; /* answers of 1xx so far */
 	/* of the answer: */
 	struct port_answer answer;
-	uint64_t left;       /* of a body of known length */
-	bool ended;          /* all of it has been received */
-	struct buf out;      /* what the client has not taken yet, */
-	size_t out_start;    /* from here on */
-	struct port_log log; /* of the visits that have not been written to the log */
+	uint64_t left;        /* of a body of known length */
+	bool ended;           /* all of it has been received */
+	struct buf out;       /* what the client has not taken yet, */
+	size_t out_start;     /* from here on */
+	struct visit_log log; /* of the visits that have not been written to the log */
 };
 
 /* A connection to a program, or one that is to be. */

@@ -5,8 +5,6 @@
 
 #include <strings.h>
 
-#define TARGET_MAX 8192
-
 /* What has a body, asks for another protocol, or says so twice: the library's. */
 static const char *const not_express[] = { "Content-Length", "Transfer-Encoding", "Upgrade",
 					   "Expect" };
@@ -34,12 +32,12 @@ static bool read_line(struct port_head *h, char *line)
 {
 	char *method = cut(&line, " "), *target = method ? cut(&line, " ") : NULL;
 
-	if (!target || strcmp(line, "HTTP/1.1") != 0 || strlen(target) > TARGET_MAX)
+	if (!target || strcmp(line, "HTTP/1.1") != 0 || strlen(target) > HTTP_TARGET_MAX)
 		return false;
 	h->method = method;
 	h->target = target;
 	h->to_head = strcmp(method, "HEAD") == 0;
-	return is_harmless(method) && port_target_ok(target);
+	return is_harmless(method) && head_target_ok(target);
 }
 
 static char *trim(char *value)

@@ -16,8 +16,6 @@
  *	port/answer.c    what the program answers, read strictly
  *	port/reply.c     the answer on its way to the client
  *	port/upgrade.c   WebSockets: bytes both ways
- *	port/page.c      our own answers, for programs and for people
- *	port/log.c       visits in the log
  *
  * Most visits never come here: port/express.h.
  *
@@ -135,10 +133,6 @@ struct port_visit {
 
 extern const struct route port_route;
 
-/* In http/address.c, once it is known whom it is for: is what is asked for something that can be passed on? */
-_must_check_ int port_check(struct exchange *x);
-/* Has the sandbox no traffic token, or is it this one? */
-bool port_may_visit(const struct sandbox *b, const char *token);
 bool port_is_running(struct sandbox *b);
 /* It is over: the connection is kept for the next one, or closed. */
 void port_visit_release(struct port_visit *v, bool keep);
@@ -151,14 +145,4 @@ _must_check_ int port_reply_upgrade(struct port_visit *v);
 /* Those fields of the answer that go out. */
 _must_check_ int port_reply_fields(const struct port_visit *v, struct MHD_Response *reply);
 
-/* --- what we say ourselves (port/page.c) ----------------------------------------------------------------- */
-
 #define PORT_BROKEN "The program at this port did not give an answer that can be passed on"
-
-/* Does a browser ask, for a person? */
-bool port_wants_page(const struct request *r);
-int port_page(struct request *r, unsigned status, const char *sandbox_id, const char *message,
-	      const char *detail);
-/* detail may be NULL. As JSON, or as a page where a browser asks. */
-int port_say(struct request *r, unsigned status, const char *sandbox_id, const char *message,
-	     const char *detail, bool with_port);

@@ -84,15 +84,13 @@ static int add_framing(const struct visitor *v, struct buf *b)
 /* Who passes on an answer without a date says when it came. */
 static int add_date(struct buf *b)
 {
-	static _Thread_local char text[40];
-	static _Thread_local time_t of;
-	time_t now = (time_t)(clock_wall_ms() / 1000);
-	struct tm tm;
+	static _Thread_local char text[HEAD_DATE_SIZE];
+	static _Thread_local int64_t of;
+	int64_t now = clock_wall_ms() / 1000;
 
-	if (now != of && gmtime_r(&now, &tm)) {
-		(void)strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm);
-		of = now;
-	}
+	if (now != of)
+		head_date(now, text);
+	of = now;
 	return head_add_line(b, "Date", text);
 }
 

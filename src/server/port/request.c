@@ -6,39 +6,7 @@
 
 #include <sys/uio.h>
 
-#define METHOD_MAX 32
 #define INTERIM_MAX 16 /* answers of 1xx before the real one */
-
-/* --- is it one? --------------------------------------------------------------------------------------------- */
-
-static bool is_method(const char *method)
-{
-	size_t n = strspn(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-				  "!#$%&'*+-.^_`|~");
-
-	return n > 0 && n < METHOD_MAX && method[n] == '\0' && strcmp(method, "CONNECT") != 0;
-}
-
-int port_check(struct exchange *x)
-{
-	x->r.route = &port_route;
-	x->plane =
-		PLANE_CONTROL; /* as far as our own answers go: JSON, and no other site may read them */
-	if (!is_method(x->r.method))
-		return head_refuse(x, 501, "this method cannot be passed on");
-	if (strlen(x->target) > HTTP_TARGET_MAX)
-		return head_refuse(x, 414, "the request line is longer than 8 KiB");
-	if (!port_target_ok(x->target))
-		return head_refuse(x, 400, "the request target must be a path of printable ASCII");
-	return 0;
-}
-
-bool port_may_visit(const struct sandbox *b, const char *token)
-{
-	const char *wanted = b->info.traffic_token;
-
-	return !wanted || (token && secret_equal(token, wanted));
-}
 
 bool port_is_running(struct sandbox *b)
 {
@@ -58,18 +26,18 @@ static int say_failed(struct request *r, int err)
 
 	switch (err) {
 	case -ECONNREFUSED:
-		return port_say(r, 502, id, "The sandbox is running but port is not open", NULL,
-				true);
+		return reply_sandbox(r, 502, id, "The sandbox is running but port is not open",
+				     NULL, true);
 	case -ETIMEDOUT:
-		return port_say(r, 502, id, "The sandbox is running but port does not answer", NULL,
-				true);
+		return reply_sandbox(r, 502, id, "The sandbox is running but port does not answer",
+				     NULL, true);
 	case -EPROTO:
-		return port_say(r, 502, id, PORT_BROKEN, "it does not speak TLS", true);
+		return reply_sandbox(r, 502, id, PORT_BROKEN, "it does not speak TLS", true);
 	case -ECONNABORTED:
-		return port_say(r, 502, id, PORT_BROKEN, "it broke off", true);
+		return reply_sandbox(r, 502, id, PORT_BROKEN, "it broke off", true);
 	case -EBUSY:
-		return port_say(r, 409, id, "The sandbox is changing its state; try again", NULL,
-				true);
+		return reply_sandbox(r, 409, id, "The sandbox is changing its state; try again",
+				     NULL, true);
 	case -ENOTCONN:
 		return reply_gone(r, id);
 	case -ECANCELED:
@@ -93,7 +61,7 @@ static int say_broken(struct port_visit *v)
 {
 	const char *what = v->answer.broken ? v->answer.broken : "it broke off";
 
-	return port_say(v->r, 502, v->r->sandbox->info.id, PORT_BROKEN, what, true);
+	return reply_sandbox(v->r, 502, v->r->sandbox->info.id, PORT_BROKEN, what, true);
 }
 
 /* --- the connection --------------------------------------------------------------------------------------- */
@@ -228,8 +196,8 @@ static int port_begin(struct request *r)
 	v->own_address = !exchange_of(r)->by_name;
 	if (!count_in(v)) {
 		reply_header(r, "Retry-After", "1");
-		return port_say(r, 429, r->sandbox->info.id,
-				"The sandbox has too many connections at once", NULL, false);
+		return reply_sandbox(r, 429, r->sandbox->info.id,
+				     "The sandbox has too many connections at once", NULL, false);
 	}
 	n = port_request_head(r, v->upgrade, &v->head);
 	if (n < 0)

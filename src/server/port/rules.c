@@ -59,16 +59,6 @@ static const char *const kept_from_our_origin[] = {
 	"X-Content-Type-Options",
 };
 
-bool port_target_ok(const char *target)
-{
-	if (target[0] != '/')
-		return false;
-	for (; *target; target++)
-		if (*target <= ' ' || (unsigned char)*target >= 0x7f || *target == '#')
-			return false;
-	return true;
-}
-
 static bool is_in(const char *name, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -6,10 +6,6 @@
 
 #define PORT_HOST_SIZE 300
 
-/* Origin form: a path and perhaps a query, of characters that can be in a line. What they mean is the program's
- * business. */
-bool port_target_ok(const char *target);
-
 /* Does this field of a request go in? connection: what its Connection field says, or NULL. */
 bool port_field_goes_in(const char *name, const char *value, const char *connection);
 /* Does this field of an answer go out? own_address: the client came by our own address, not by the sandbox's name. */

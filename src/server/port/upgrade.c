@@ -200,8 +200,8 @@ int port_reply_upgrade(struct port_visit *v)
 	int r;
 
 	if (!to || strcasecmp(to, "websocket") != 0)
-		return port_say(v->r, 502, v->r->sandbox->info.id, PORT_BROKEN,
-				"it changes to another protocol than WebSocket", true);
+		return reply_sandbox(v->r, 502, v->r->sandbox->info.id, PORT_BROKEN,
+				     "it changes to another protocol than WebSocket", true);
 	reply = MHD_create_response_for_upgrade(on_upgrade, v);
 	r = reply ? port_reply_fields(v, reply) : -ENOMEM;
 	if (r == 0 && MHD_add_response_header(reply, "Upgrade", "websocket") != MHD_YES)

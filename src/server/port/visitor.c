@@ -4,7 +4,6 @@
 
 #include "server/http/connection.h"
 #include "server/http/host.h"
-#include "server/http/http_daemon.h"
 #include "server/port/ask.h"
 
 #include <netinet/in.h>
@@ -82,7 +81,7 @@ int visitor_new(struct express_thread *t, struct connection *c, const struct soc
 static void write_log(struct visitor *v)
 {
 	if (v->log.count > 0)
-		port_log_write(&v->log, connection_peer(v->connection), NULL);
+		visit_log_write(&v->log, connection_peer(v->connection), NULL);
 	v->log.count = 0;
 }
 
@@ -94,9 +93,9 @@ static void note_visit(struct visitor *v, bool broken_off)
 	if (v->log.count > 0 && (v->log.port != v->port || strcmp(v->log.id, id) != 0))
 		write_log(v);
 	if (v->log.count++ == 0) {
-		v->log = (struct port_log){ .count = 1,
-					    .port = v->port,
-					    .since_us = v->thread->now_us };
+		v->log = (struct visit_log){ .count = 1,
+					     .port = v->port,
+					     .since_us = v->thread->now_us };
 		(void)snprintf(v->log.id, sizeof(v->log.id), "%s", id);
 		(void)snprintf(v->log.method, sizeof(v->log.method), "%s", v->method);
 	}
@@ -162,13 +161,11 @@ void visitor_break_off(struct visitor *v)
 
 void visitor_hand_over(struct visitor *v)
 {
-	int fd = v->fd;
-
 	write_log(v);
-	express_unwatch(v->thread, fd);
+	express_unwatch(v->thread, v->fd);
 	connection_set(v->connection, CONNECTION_WAITING);
 	retire(v);
-	http_add(v->thread->server, fd, &v->peer);
+	(void)http_take(v->thread->server, v->connection, &v->peer);
 }
 
 /* --- a request -------------------------------------------------------------------------------------------- */
@@ -201,7 +198,7 @@ static bool enter_sandbox(struct visitor *v)
 	v->port = h.port;
 	return __atomic_add_fetch(&v->sandbox->port_visits, 1, __ATOMIC_RELAXED) <=
 		       config->limits_connections_per_sandbox &&
-	       port_may_visit(v->sandbox, q->traffic_token) && port_is_running(v->sandbox) &&
+	       access_may_visit(v->sandbox, q->traffic_token) && port_is_running(v->sandbox) &&
 	       !port_speaks_tls(v->sandbox, v->port);
 }
 
