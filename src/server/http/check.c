@@ -1,9 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/check.h"
 
-#include "server/http/check_priv.h"
+#include "base/parse.h"
+#include "server/http/host.h"
 
-const json_t *schema_resolve(const json_t *doc, const json_t *schema)
+#include <math.h>
+#include <stdarg.h>
+
+#define REF_HOPS_MAX 4 /* "$ref" to a "$ref" … */
+#define SCHEMA_DEPTH_MAX 16
+#define PARAMETER_ITEMS_MAX 256 /* "a,b,c" */
+
+/* Where in the value we are: a chain on the stack. */
+struct place {
+	const struct place *outer;
+	const char *name; /* NULL: an array's item */
+	size_t index;
+};
+
+/* --- what is wrong, and where --------------------------------------------------------------------- */
+
+/* Appends the outer places first. */
+static void place_text(const struct place *at, char *ret, size_t size)
+{
+	size_t n;
+
+	if (!at)
+		return;
+	place_text(at->outer, ret, size);
+	n = strlen(ret);
+	if (at->name)
+		(void)snprintf(ret + n, size - n, "%s%.64s", n ? "." : "", at->name);
+	else
+		(void)snprintf(ret + n, size - n, "[%zu]", at->index);
+}
+
+static _printf_(3, 4) int check_fail(struct check_error *err, const struct place *at,
+				     const char *fmt, ...)
+{
+	va_list args;
+
+	err->where[0] = '\0';
+	place_text(at, err->where, sizeof(err->where));
+	va_start(args, fmt);
+	(void)vsnprintf(err->what, sizeof(err->what), fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+void check_error_text(const struct check_error *err, char *ret, size_t size)
+{
+	(void)snprintf(ret, size, "%s%s%s", err->where, err->where[0] ? ": " : "", err->what);
+}
+
+/* --- formats that a text may be required to have -------------------------------------------------- */
+
+static bool is_lower_hex(const char *text)
+{
+	return text[0] != '\0' && text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
+static bool is_printable(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+	return true;
+}
+
+static const struct format {
+	const char *name;
+	bool (*ok)(const char *text);
+} formats[] = {
+	{ "sandbox id", host_id_ok },
+	{ "hexadecimal text", is_lower_hex },
+	{ "line of text", is_printable },
+};
+
+static bool format_known(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(formats[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static bool format_ok(const char *name, const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(formats[i].name, name) == 0)
+			return formats[i].ok(text);
+	return false;
+}
+
+/* --- a value -------------------------------------------------------------------------------------- */
+
+/* What "$ref" leads to, or the schema itself; NULL when it leads nowhere. */
+static const json_t *schema_resolve(const json_t *doc, const json_t *schema)
 {
 	static const char prefix[] = "#/components/schemas/";
 
@@ -20,6 +113,9 @@ const json_t *schema_resolve(const json_t *doc, const json_t *schema)
 	}
 	return NULL;
 }
+
+static int check_at(const json_t *doc, const json_t *schema, const json_t *v,
+		    const struct place *at, struct check_error *err);
 
 static const char *type_name(const json_t *v)
 {
@@ -248,8 +344,8 @@ static int check_any(const json_t *doc, const json_t *list, const json_t *v, con
 	return r;
 }
 
-int check_at(const json_t *doc, const json_t *schema, const json_t *v, const struct place *at,
-	     struct check_error *err)
+static int check_at(const json_t *doc, const json_t *schema, const json_t *v,
+		    const struct place *at, struct check_error *err)
 {
 	int r;
 
@@ -274,4 +370,306 @@ int check_value(const json_t *doc, const json_t *schema, const json_t *value,
 		struct check_error *err)
 {
 	return check_at(doc, schema, value, NULL, err);
+}
+
+/* --- text to values: JSON bodies, parameters ------------------------------------------------------ */
+
+bool check_bounded(const char *text, size_t len, unsigned depth_max, size_t values_max)
+{
+	bool in_string = false;
+	unsigned depth = 0;
+	size_t values = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '[' || c == '{') {
+			if (++depth > depth_max || ++values > values_max)
+				return false;
+		} else if (c == ']' || c == '}') {
+			depth -= depth > 0;
+		} else if (c == ',' && ++values > values_max) {
+			return false;
+		}
+	}
+	return true;
+}
+
+int check_parse(const char *text, size_t len, json_t **ret, struct check_error *err)
+{
+	json_error_t e;
+	json_t *value;
+
+	if (!check_bounded(text, len, CHECK_DEPTH_MAX, CHECK_VALUES_MAX))
+		return check_fail(
+			err, NULL,
+			"the JSON is nested deeper than %d levels or has more than %d values",
+			CHECK_DEPTH_MAX, CHECK_VALUES_MAX);
+	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+	if (!value)
+		return check_fail(err, NULL, "this is not JSON: %.80s (byte %d)", e.text,
+				  e.position);
+	*ret = value;
+	return 0;
+}
+
+static bool allows(const json_t *type, const char *name)
+{
+	const json_t *one;
+	size_t i;
+
+	if (json_is_string(type))
+		return strcmp(json_string_value(type), name) == 0;
+	json_array_foreach(type, i, one)
+		if (strcmp(json_string_value(one), name) == 0)
+			return true;
+	return false;
+}
+
+static json_t *integer_of(const char *text)
+{
+	bool negative = text[0] == '-';
+	uint64_t value;
+
+	if (parse_u64(text + negative, &value) < 0 || value > INT64_MAX)
+		return NULL;
+	return json_integer(negative ? -(json_int_t)value : (json_int_t)value);
+}
+
+static json_t *number_of(const char *text)
+{
+	char *end;
+	double value;
+
+	if (text[strspn(text, "0123456789+-.eE")] != '\0' || text[0] == '\0')
+		return NULL;
+	value = strtod(text, &end);
+	return *end == '\0' && isfinite(value) ? json_real(value) : NULL;
+}
+
+static json_t *array_of(const json_t *items, const char *text);
+
+/* The value that a text stands for where the schema wants this type; text as it is when it stands for none: the
+ * check that follows says so. */
+static json_t *value_of(const json_t *schema, const char *text)
+{
+	const json_t *type = json_object_get(schema, "type");
+	json_t *v = NULL;
+
+	if (allows(type, "array"))
+		return array_of(json_object_get(schema, "items"), text);
+	if (allows(type, "integer"))
+		v = integer_of(text);
+	if (!v && allows(type, "number"))
+		v = number_of(text);
+	if (!v && allows(type, "boolean"))
+		v = strcmp(text, "true") == 0  ? json_true() :
+		    strcmp(text, "false") == 0 ? json_false() :
+						 NULL;
+	return v ? v : json_string(text);
+}
+
+static json_t *array_of(const json_t *items, const char *text)
+{
+	json_t *list = json_array();
+
+	while (list && *text && json_array_size(list) <= PARAMETER_ITEMS_MAX) {
+		size_t n = strcspn(text, ",");
+		_cleanup_(freep) char *one = strndup(text, n);
+
+		if (!one || json_array_append_new(list, value_of(items, one)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+		text += n + (text[n] == ',');
+	}
+	return list;
+}
+
+int check_text(const json_t *doc, const json_t *schema, const char *name, const char *text,
+	       struct check_error *err)
+{
+	struct place at = { .name = name };
+	json_t *v;
+	int r;
+
+	schema = schema_resolve(doc, schema);
+	v = value_of(schema, text);
+	if (!v)
+		return -ENOMEM;
+	r = check_at(doc, schema, v, &at, err);
+	json_decref(v);
+	return r;
+}
+
+/* --- a schema: everything in it must be something that is done above ------------------------------ */
+
+enum keyword_kind {
+	KEYWORD_NOTE, /* for readers only */
+	KEYWORD_TYPE,
+	KEYWORD_NUMBER,
+	KEYWORD_COUNT,
+	KEYWORD_LIST,
+	KEYWORD_SCHEMA,
+	KEYWORD_SCHEMA_OR_BOOLEAN,
+	KEYWORD_SCHEMA_LIST,
+	KEYWORD_SCHEMA_MAP,
+	KEYWORD_FORMAT,
+};
+
+static const struct keyword {
+	const char *name;
+	enum keyword_kind kind;
+} keywords[] = {
+	{ "description", KEYWORD_NOTE },    { "title", KEYWORD_NOTE },
+	{ "default", KEYWORD_NOTE },        { "example", KEYWORD_NOTE },
+	{ "examples", KEYWORD_NOTE },       { "deprecated", KEYWORD_NOTE },
+	{ "format", KEYWORD_NOTE },         { "type", KEYWORD_TYPE },
+	{ "minimum", KEYWORD_NUMBER },      { "maximum", KEYWORD_NUMBER },
+	{ "minLength", KEYWORD_COUNT },     { "maxLength", KEYWORD_COUNT },
+	{ "minItems", KEYWORD_COUNT },      { "maxItems", KEYWORD_COUNT },
+	{ "minProperties", KEYWORD_COUNT }, { "maxProperties", KEYWORD_COUNT },
+	{ "enum", KEYWORD_LIST },           { "required", KEYWORD_LIST },
+	{ "items", KEYWORD_SCHEMA },        { "additionalProperties", KEYWORD_SCHEMA_OR_BOOLEAN },
+	{ "anyOf", KEYWORD_SCHEMA_LIST },   { "properties", KEYWORD_SCHEMA_MAP },
+	{ "x-format", KEYWORD_FORMAT },     { "x-maxBytes", KEYWORD_COUNT },
+};
+
+static int look(const json_t *doc, const json_t *schema, const struct place *at, unsigned depth,
+		struct check_error *err);
+
+static bool type_known(const json_t *name)
+{
+	static const char *const types[] = { "object", "array",   "string", "integer",
+					     "number", "boolean", "null" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(types) && json_is_string(name); i++)
+		if (strcmp(types[i], json_string_value(name)) == 0)
+			return true;
+	return false;
+}
+
+static bool types_known(const json_t *type)
+{
+	const json_t *one;
+	size_t i;
+
+	if (json_is_string(type))
+		return type_known(type);
+	json_array_foreach(type, i, one)
+		if (!type_known(one))
+			return false;
+	return json_array_size(type) > 0;
+}
+
+static int look_list(const json_t *doc, const json_t *list, const struct place *at, unsigned depth,
+		     struct check_error *err)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one) {
+		struct place inner = { .outer = at, .index = i };
+		int r = look(doc, one, &inner, depth + 1, err);
+
+		if (r < 0)
+			return r;
+	}
+	return json_array_size(list) ? 0 : check_fail(err, at, "must be a list of schemas");
+}
+
+static int look_map(const json_t *doc, const json_t *map, const struct place *at, unsigned depth,
+		    struct check_error *err)
+{
+	const char *name;
+	json_t *one;
+
+	json_object_foreach((json_t *)(uintptr_t)map, name, one) {
+		struct place inner = { .outer = at, .name = name };
+		int r = look(doc, one, &inner, depth + 1, err);
+
+		if (r < 0)
+			return r;
+	}
+	return json_is_object(map) ? 0 : check_fail(err, at, "must be a map of schemas");
+}
+
+static int look_keyword(const json_t *doc, enum keyword_kind kind, const json_t *v,
+			const struct place *at, unsigned depth, struct check_error *err)
+{
+	bool ok = true;
+
+	switch (kind) {
+	case KEYWORD_NOTE:
+		break;
+	case KEYWORD_TYPE:
+		ok = types_known(v);
+		break;
+	case KEYWORD_NUMBER:
+		ok = json_is_integer(v);
+		break;
+	case KEYWORD_COUNT:
+		ok = json_is_integer(v) && json_integer_value(v) >= 0;
+		break;
+	case KEYWORD_LIST:
+		ok = json_array_size(v) > 0;
+		break;
+	case KEYWORD_FORMAT:
+		ok = json_is_string(v) && format_known(json_string_value(v));
+		break;
+	case KEYWORD_SCHEMA_OR_BOOLEAN:
+		if (json_is_boolean(v))
+			break;
+		return look(doc, v, at, depth + 1, err);
+	case KEYWORD_SCHEMA:
+		return look(doc, v, at, depth + 1, err);
+	case KEYWORD_SCHEMA_LIST:
+		return look_list(doc, v, at, depth, err);
+	case KEYWORD_SCHEMA_MAP:
+		return look_map(doc, v, at, depth, err);
+	}
+	return ok ? 0 : check_fail(err, at, "has a value that is not understood");
+}
+
+static const struct keyword *find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keywords); i++)
+		if (strcmp(keywords[i].name, name) == 0)
+			return &keywords[i];
+	return NULL;
+}
+
+static int look(const json_t *doc, const json_t *schema, const struct place *at, unsigned depth,
+		struct check_error *err)
+{
+	const char *name;
+	json_t *v;
+
+	schema = schema_resolve(doc, schema);
+	if (!json_is_object(schema))
+		return check_fail(err, at, "is not a schema, or a reference to none");
+	if (depth > SCHEMA_DEPTH_MAX)
+		return check_fail(err, at, "is nested too deeply, or refers to itself");
+	json_object_foreach((json_t *)(uintptr_t)schema, name, v) {
+		struct place inner = { .outer = at, .name = name };
+		const struct keyword *k = find(name);
+		int r = k ? look_keyword(doc, k->kind, v, &inner, depth, err) :
+			    check_fail(err, &inner, "is not implemented");
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int check_schema(const json_t *doc, const json_t *schema, struct check_error *err)
+{
+	return look(doc, schema, NULL, 0, err);
 }
