@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 
-#include "server/port/ask.h"
 #include "server/port/head.h"
 #include "server/port/rules.h"
 

@@ -68,7 +68,7 @@ int request_take_create(struct request *r)
 	return too_often(exchange_of(r), retry_s, "too many new sandboxes");
 }
 
-/* --- the control plane: keys ----------------------------------------------------------------------- */
+/* --- the control plane: keys ------------------------------------------------------------------ */
 
 static const char *key_text(const struct exchange *x)
 {
@@ -107,7 +107,7 @@ static int check_key(struct exchange *x)
 	return access_rate(x, x->r.key.id);
 }
 
-/* --- the data plane: tokens -------------------------------------------------------------------------- */
+/* --- the data plane: tokens ------------------------------------------------------------------- */
 
 #define NO_TOKEN                                                                                   \
 	"unauthorized access, please provide a valid access token or method signing if supported"
@@ -196,7 +196,7 @@ static int check_sandbox(struct exchange *x)
 	return sandbox_wake(x->r.sandbox) < 0 ? reply_gone(&x->r, x->r.sandbox->info.id) : 0;
 }
 
-/* --- parameters --------------------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
 static int wrong(struct exchange *x, const struct check_error *err)
 {

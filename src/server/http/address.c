@@ -60,7 +60,7 @@ static int read_address(struct exchange *x, struct address *a)
 	}
 }
 
-/* --- signed URLs, which name no sandbox ------------------------------------------------------------- */
+/* --- signed URLs, which name no sandbox ------------------------------------------------------- */
 
 static bool made_signature(const char *token, void *arg)
 {
@@ -108,7 +108,7 @@ static bool is_files(const struct exchange *x)
 	return strcmp(x->target, "/files") == 0;
 }
 
-/* --- the operation ---------------------------------------------------------------------------------- */
+/* --- the operation ---------------------------------------------------------------------------- */
 
 static int keep_params(struct exchange *x)
 {
@@ -152,7 +152,7 @@ static enum plane plane_of(uint32_t port)
 	return port == HTTP_INTERPRETER_PORT ? PLANE_INTERPRETER : PLANE_CONTROL;
 }
 
-/* --- browsers ask first ------------------------------------------------------------------------------- */
+/* --- browsers ask first ----------------------------------------------------------------------- */
 
 /* A preflight has none of the headers it asks about: at our own address the path must do. */
 static bool is_preflight(struct exchange *x, const struct address *a)

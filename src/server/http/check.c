@@ -18,7 +18,7 @@ struct place {
 	size_t index;
 };
 
-/* --- what is wrong, and where --------------------------------------------------------------------- */
+/* --- what is wrong, and where ----------------------------------------------------------------- */
 
 /* Appends the outer places first. */
 static void place_text(const struct place *at, char *ret, size_t size)
@@ -53,7 +53,7 @@ void check_error_text(const struct check_error *err, char *ret, size_t size)
 	(void)snprintf(ret, size, "%s%s%s", err->where, err->where[0] ? ": " : "", err->what);
 }
 
-/* --- formats that a text may be required to have -------------------------------------------------- */
+/* --- formats that a text may be required to have ---------------------------------------------- */
 
 static bool is_lower_hex(const char *text)
 {
@@ -93,7 +93,7 @@ static bool format_ok(const char *name, const char *text)
 	return false;
 }
 
-/* --- a value -------------------------------------------------------------------------------------- */
+/* --- a value ---------------------------------------------------------------------------------- */
 
 /* What "$ref" leads to, or the schema itself; NULL when it leads nowhere. */
 static const json_t *schema_resolve(const json_t *doc, const json_t *schema)
@@ -372,7 +372,7 @@ int check_value(const json_t *doc, const json_t *schema, const json_t *value,
 	return check_at(doc, schema, value, NULL, err);
 }
 
-/* --- text to values: JSON bodies, parameters ------------------------------------------------------ */
+/* --- text to values: JSON bodies, parameters -------------------------------------------------- */
 
 bool check_bounded(const char *text, size_t len, unsigned depth_max, size_t values_max)
 {
@@ -509,7 +509,7 @@ int check_text(const json_t *doc, const json_t *schema, const char *name, const 
 	return r;
 }
 
-/* --- a schema: everything in it must be something that is done above ------------------------------ */
+/* --- a schema: everything in it must be something that is done above -------------------------- */
 
 enum keyword_kind {
 	KEYWORD_NOTE, /* for readers only */

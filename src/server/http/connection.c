@@ -217,7 +217,7 @@ void connections_stop(struct connections *cs)
 	free(cs);
 }
 
-/* --- who comes and goes -------------------------------------------------------------------------------- */
+/* --- who comes and goes ----------------------------------------------------------------------- */
 
 /* With the lock held. */
 static struct connection *find(struct connections *cs, int fd)

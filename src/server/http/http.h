@@ -77,7 +77,7 @@ const char *request_header(const struct request *r, const char *name);
  * (429): look at r->replied. */
 int request_take_create(struct request *r);
 
-/* --- replies: each returns 0 or a negative errno, for `return reply_…` --------------------------- */
+/* --- replies: each returns 0 or a negative errno, for `return reply_…` ------------------------ */
 
 /* Takes over the reference to body. */
 int reply_json(struct request *r, unsigned status, json_t *body);
@@ -114,7 +114,7 @@ _must_check_ int stream_wait_both_ways(struct request *r, int fd, int timeout_ms
 /* The same until fd can be written, or other_fd be read. */
 _must_check_ int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms);
 
-/* --- a body past the library (http/body.c) -------------------------------------------------------------- */
+/* --- a body past the library (http/body.c) ---------------------------------------------------- */
 
 /* How many bytes of the body are still in the socket, as the client sent them; 0 also where that is not known or they
  * are encrypted. */
@@ -130,7 +130,7 @@ _must_check_ ssize_t body_splice(struct request *r, int pipe_fd);
 /* Waits for more of the body, or until other_fd can be read; as stream_wait(), with the clock for slow clients running. */
 _must_check_ int body_wait(struct request *r, int other_fd);
 
-/* --- the rest of the server, for handlers ---------------------------------------------------------- */
+/* --- the rest of the server, for handlers ----------------------------------------------------- */
 
 extern const struct route control_routes[]; /* ends with operation == NULL; control_*.c */
 extern const struct route envd_routes[];    /* port 49983: envd_*.c */

@@ -162,7 +162,7 @@ int reply_failure(struct request *r, const struct fail *fail)
 			   r->id);
 }
 
-/* --- about a sandbox: JSON for programs, a page for people ---------------------------------- */
+/* --- about a sandbox: JSON for programs, a page for people ------------------------------------ */
 
 static bool wants_page(const struct request *r)
 {
@@ -284,7 +284,7 @@ int reply_gone(struct request *r, const char *id)
 				    "detail", reply_safe_string(text)));
 }
 
-/* --- streams -------------------------------------------------------------------------------------- */
+/* --- streams ---------------------------------------------------------------------------------- */
 
 struct streaming {
 	struct request *request;

@@ -10,13 +10,10 @@
  * sandbox that does not run, a program that is not there or breaks off) the connection is given to the HTTP library as it is,
  * with nothing taken: the rules are there, and so is everything that we say ourselves. It does not come back.
  *
- *	port/express.c   the threads and what they wait for
- *	port/visitor.c   a client's connection: from one request to the next
- *	port/line.c      a connection to a program: found, opened, kept
- *	port/relay.c     the answer on its way
- *	port/head.c      the head of a request
+ *	port/express.c   the threads and what they wait for; calls to programs
+ *	port/visitor.c   a client's connection: from one request to the next, and the answers
  *
- * A thread's visitors and lines are its own: nothing of them is locked. None of the threads ever waits for anybody: sockets in
+ * A thread's visitors and calls are its own: nothing of them is locked. None of the threads ever waits for anybody: sockets in
  * boxes are asked for by another one.
  */
 #pragma once

@@ -2,22 +2,21 @@
 /*
  * Preview: requests for ports of a sandbox that are its own programs', not ours.
  *
- * Theory of operation: such a request goes through the same door as any other (http/http.c, http/head.c, http/access.c) and is then a
- * route like those of files and commands, port_route. Its thread connects to the port from inside the box's network (a
- * socket that the warden made there), sends the request on, and the answer back, piece by piece:
+ * Theory of operation: most of them take the express way (port/express.h). The others (a body, a WebSocket, TLS, a sandbox
+ * that is to be woken, whatever is unusual) go through the same door as any request to us and are then a route like those of
+ * files and commands, port_route. Their thread connects to the port from inside the box's network (a socket that the warden
+ * made there), sends the request on, and the answer back, piece by piece:
  *
- *	port/request.c   the route: the head that is sent, the body, and what to do when a program is not there
- *	port/field.c     the head that is sent: what the library knows of the request
- *	port/ask.c       the head that is sent: how it is written
- *	port/rules.c     which headers go in and which come out
- *	port/link.c      a connection to a port; what is sent and received on it
- *	port/tls.c       TLS on it
- *	port/pool.c      connections that can be used again
- *	port/answer.c    what the program answers, read strictly
- *	port/reply.c     the answer on its way to the client
+ *	port/visit.c     the route: the head and the body that are sent, what comes back
  *	port/upgrade.c   WebSockets: bytes both ways
  *
- * Most visits never come here: port/express.h.
+ * Both ways have in common:
+ *
+ *	port/link.c      a connection to a port, with TLS or without; what is sent and received on it
+ *	port/pool.c      connections that can be used again
+ *	port/head.c      the head that is sent
+ *	port/answer.c    what the program answers, read strictly
+ *	port/rules.c     which headers go in and which come out
  *
  * The program is hostile, and so is the client. Neither learns anything of the other that is ours: no key and no token
  * of this service goes in, and what comes out by our own address cannot act there.
@@ -31,7 +30,7 @@
 
 #include <netinet/in.h>
 
-/* --- a connection to a port (port/link.c) ---------------------------------------------------------------- */
+/* --- a connection to a port (port/link.c) ----------------------------------------------------- */
 
 #define PORT_DATA_MAX ((size_t)96 << 10) /* a head, and most bodies with it */
 
@@ -75,20 +74,12 @@ _must_check_ ssize_t port_link_recv_head(struct request *r, struct port_link *l)
 /* What became of fd, or 0 after the time. */
 _must_check_ int port_link_wait(struct request *r, int fd, short events, int timeout_ms);
 
-/* --- TLS to a program (port/tls.c) ----------------------------------------------------------------------- */
-
 /* Is this one of the sandbox's httpsPorts? */
 bool port_speaks_tls(struct sandbox *b, uint32_t port);
-_must_check_ int port_tls_start(struct request *r, struct port_link *l);
-void port_tls_end(struct port_link *l);
-/* These never wait: -EAGAIN, and port_tls_events() is what to wait for. */
-ssize_t port_tls_recv(struct port_link *l, char *data, size_t max);
-ssize_t port_tls_send(struct port_link *l, const char *data, size_t len);
-short port_tls_events(const struct port_link *l);
-/* What a call of the library said, as an errno. */
+/* What a call of the TLS library said, as an errno. */
 ssize_t port_tls_result(ssize_t n);
 
-/* --- the pool (port/pool.c) ------------------------------------------------------------------------------ */
+/* --- the pool (port/pool.c) ------------------------------------------------------------------- */
 
 struct port_pool;
 
@@ -99,19 +90,7 @@ struct port_link *port_pool_take(struct port_pool *p, const struct sandbox *b, u
 /* Takes it over. */
 void port_pool_put(struct port_pool *p, struct port_link *l);
 
-/* --- headers (port/field.c) ------------------------------------------------------------------------------ */
-
-/* The head of the request as the program gets it. */
-_must_check_ int port_request_head(struct request *r, bool upgrade, struct buf *ret);
-/* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
-const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
-			      char memory[static PORT_HOST_SIZE]);
-/* An address as the program gets it; "": none. */
-void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
-/* Is the request one for a WebSocket? */
-bool port_wants_upgrade(const struct request *r);
-
-/* --- one visit (port/request.c) -------------------------------------------------------------------------- */
+/* --- one visit (port/visit.c, port/upgrade.c) ------------------------------------------------- */
 
 /* request->state. */
 struct port_visit {
@@ -134,15 +113,14 @@ struct port_visit {
 extern const struct route port_route;
 
 bool port_is_running(struct sandbox *b);
-/* It is over: the connection is kept for the next one, or closed. */
-void port_visit_release(struct port_visit *v, bool keep);
-
-/* --- the answer (port/reply.c, port/upgrade.c) ----------------------------------------------------------- */
-
-/* The head is read: v->answer. */
-_must_check_ int port_reply(struct port_visit *v);
-_must_check_ int port_reply_upgrade(struct port_visit *v);
+/* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
+const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
+			      char memory[static PORT_HOST_SIZE]);
+/* An address as the program gets it; "": none. */
+void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
 /* Those fields of the answer that go out. */
 _must_check_ int port_reply_fields(const struct port_visit *v, struct MHD_Response *reply);
+/* The program has said 101. */
+_must_check_ int port_reply_upgrade(struct port_visit *v);
 
 #define PORT_BROKEN "The program at this port did not give an answer that can be passed on"

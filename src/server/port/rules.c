@@ -94,7 +94,7 @@ bool port_field_goes_out(const struct port_answer *a, const struct port_field *f
 		 is_in(f->name, kept_from_our_origin, ARRAY_SIZE(kept_from_our_origin)));
 }
 
-/* --- the host ------------------------------------------------------------------------------------------- */
+/* --- the host --------------------------------------------------------------------------------- */
 
 static bool is_host_char(char c)
 {

@@ -37,7 +37,7 @@ struct upgraded {
 	struct way in, out;
 };
 
-/* --- one end ------------------------------------------------------------------------------------------------ */
+/* --- one end ---------------------------------------------------------------------------------- */
 
 /* These never wait: -EAGAIN. */
 static ssize_t side_recv(const struct side *s, char *data, size_t max)
@@ -74,7 +74,7 @@ static short side_events(const struct side *s, bool reads, bool writes)
 	return (short)((reads ? POLLIN : 0) | (writes || must_write ? POLLOUT : 0));
 }
 
-/* --- both ways ------------------------------------------------------------------------------------------------ */
+/* --- both ways -------------------------------------------------------------------------------- */
 
 /* What there is already, and room for what comes. */
 static int way_make(struct way *w, const char *data, size_t len)
@@ -140,7 +140,7 @@ static void carry_both_ways(struct upgraded *u)
 			return;
 }
 
-/* --- the client's connection ---------------------------------------------------------------------------------- */
+/* --- the client's connection ------------------------------------------------------------------ */
 
 /* A client that has vanished without a word would be waited for for ever. */
 static void prepare(int fd)
