@@ -24,7 +24,7 @@
 #include "server/control/control.h"
 #include "server/run/route.h"
 #include "server/http/http.h"
-#include "server/http/http_daemon.h"
+#include "server/http/daemon.h"
 #include "server/sandbox/log_queue.h"
 #include "server/openapi.h"
 #include "server/sandbox/outlet.h"

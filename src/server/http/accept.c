@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/http/http_daemon.h"
+#include "server/http/daemon.h"
 
 #include "server/http/connection.h"
 
@@ -18,7 +18,7 @@ struct acceptor {
 };
 
 /* A connection is known to http/connection.h before anybody serves it, and until it is closed. */
-static int admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer)
+static int acceptor_admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer)
 {
 	struct server *s = a->server;
 	struct connection *c;
@@ -33,7 +33,7 @@ static int admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer
 }
 
 /* Waits for whatever comes first, or the time; false when it is to stop. */
-static bool wait_for(const struct acceptor *a, int fd, int timeout_ms)
+static bool acceptor_wait(const struct acceptor *a, int fd, int timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = fd, .events = POLLIN },
@@ -44,14 +44,14 @@ static bool wait_for(const struct acceptor *a, int fd, int timeout_ms)
 }
 
 /* There are as many as there may be: this one waits, and with it those in the queue of the listening socket. */
-static bool admit_when_there_is_room(struct acceptor *a, int fd,
-				     const struct sockaddr_storage *peer)
+static bool acceptor_admit_when_there_is_room(struct acceptor *a, int fd,
+					      const struct sockaddr_storage *peer)
 {
 	int room = connections_room_fd(a->server->connections), r;
 	eventfd_t n;
 
-	while ((r = admit(a, fd, peer)) == -EAGAIN) {
-		if (!wait_for(a, room, -1))
+	while ((r = acceptor_admit(a, fd, peer)) == -EAGAIN) {
+		if (!acceptor_wait(a, room, -1))
 			break;
 		(void)eventfd_read(room, &n);
 	}
@@ -60,7 +60,7 @@ static bool admit_when_there_is_room(struct acceptor *a, int fd,
 	return r != -EAGAIN;
 }
 
-static bool take_one(struct acceptor *a)
+static bool acceptor_take_one(struct acceptor *a)
 {
 	struct sockaddr_storage peer = { 0 };
 	socklen_t len = sizeof(peer);
@@ -68,18 +68,18 @@ static bool take_one(struct acceptor *a)
 		accept4(a->listen_fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
-		return admit_when_there_is_room(a, fd, &peer);
+		return acceptor_admit_when_there_is_room(a, fd, &peer);
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-		return wait_for(a, -EBADF, SHORT_OF_MS);
+		return acceptor_wait(a, -EBADF, SHORT_OF_MS);
 	return true; /* it went away before it was taken */
 }
 
-static void *run(void *arg)
+static void *acceptor_run(void *arg)
 {
 	struct acceptor *a = arg;
 
-	while (wait_for(a, a->listen_fd, -1))
-		if (!take_one(a))
+	while (acceptor_wait(a, a->listen_fd, -1))
+		if (!acceptor_take_one(a))
 			break;
 	return NULL;
 }
@@ -95,7 +95,7 @@ int acceptor_start(struct server *s, int listen_fd, connection_taker *take, stru
 	a->take = take;
 	a->listen_fd = listen_fd;
 	a->stop_fd = eventfd(0, EFD_CLOEXEC);
-	r = a->stop_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, run, a);
+	r = a->stop_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, acceptor_run, a);
 	if (r < 0) {
 		fd_close(a->stop_fd);
 		free(a);

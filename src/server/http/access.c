@@ -198,7 +198,7 @@ static int check_sandbox(struct exchange *x)
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-static int wrong(struct exchange *x, const struct check_error *err)
+static int access_wrong(struct exchange *x, const struct check_error *err)
 {
 	char text[sizeof(*err) + 4];
 
@@ -243,7 +243,7 @@ static int check_parameters(struct exchange *x)
 			return reply_error(&x->r, 400, "%s: is required", op->query[i].name);
 		if (value &&
 		    check_text(doc, op->query[i].schema, op->query[i].name, value, &err) < 0)
-			return wrong(x, &err);
+			return access_wrong(x, &err);
 	}
 	return check_known(x);
 }

@@ -17,7 +17,7 @@ struct address {
 };
 
 /* The two headers with which clients name a sandbox where the host name cannot. */
-static int read_headers(struct exchange *x, struct address *a)
+static int address_read_headers(struct exchange *x, struct address *a)
 {
 	const char *id = request_header(&x->r, "E2b-Sandbox-Id");
 	const char *port = request_header(&x->r, "E2b-Sandbox-Port");
@@ -37,14 +37,14 @@ static int read_headers(struct exchange *x, struct address *a)
 	return 0;
 }
 
-static int read_address(struct exchange *x, struct address *a)
+static int address_read(struct exchange *x, struct address *a)
 {
 	struct host h =
 		host_parse(request_header(&x->r, "Host"), x->r.server->config.server_domain);
 
 	switch (h.kind) {
 	case HOST_SELF:
-		return read_headers(x, a);
+		return address_read_headers(x, a);
 	case HOST_SANDBOX:
 		a->sandbox = a->by_name = true;
 		a->port = h.port;
@@ -212,7 +212,7 @@ static int find_port(struct exchange *x, const struct address *a)
 int address_find(struct exchange *x)
 {
 	struct address a = { 0 };
-	int r = read_address(x, &a);
+	int r = address_read(x, &a);
 
 	if (r < 0 || x->r.replied)
 		return r;

@@ -51,7 +51,7 @@ int body_wait(struct request *r, int other_fd)
 }
 
 /* What the handler left, piece by piece, as the library would have handed it on. */
-static int read_rest(struct exchange *x)
+static int body_read_rest(struct exchange *x)
 {
 	char piece[PIECE_SIZE];
 	int r = 0;
@@ -86,7 +86,7 @@ static enum MHD_Result each_field(void *arg, enum MHD_ValueKind kind, const char
 	return f->r == 0 ? MHD_YES : MHD_NO;
 }
 
-static int add_fields(struct buf *b, struct MHD_Response *reply)
+static int body_add_fields(struct buf *b, struct MHD_Response *reply)
 {
 	struct fields f = { .to = b };
 
@@ -95,7 +95,7 @@ static int add_fields(struct buf *b, struct MHD_Response *reply)
 }
 
 /* The reply as the library would write it for a connection that ends. */
-static int write_reply(struct exchange *x, struct buf *b)
+static int body_write_reply(struct exchange *x, struct buf *b)
 {
 	char line[80], date[HEAD_DATE_SIZE], length[24];
 	int r;
@@ -108,7 +108,7 @@ static int write_reply(struct exchange *x, struct buf *b)
 	if (r == 0)
 		r = head_add_line(b, "Date", date);
 	if (r == 0)
-		r = add_fields(b, x->reply);
+		r = body_add_fields(b, x->reply);
 	if (r == 0)
 		r = head_add_line(b, "Content-Length", length);
 	if (r == 0)
@@ -118,10 +118,10 @@ static int write_reply(struct exchange *x, struct buf *b)
 	return r == 0 ? buf_add(b, x->text, x->text_len) : r;
 }
 
-static int send_reply(struct exchange *x)
+static int body_send_reply(struct exchange *x)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT(HEAD_MAX + x->text_len);
-	int r = x->text ? write_reply(x, &b) : -EINVAL;
+	int r = x->text ? body_write_reply(x, &b) : -EINVAL;
 
 	for (size_t at = 0; r >= 0 && at < b.len;) {
 		ssize_t n = send(x->r.socket, b.data + at, b.len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -138,12 +138,12 @@ static int send_reply(struct exchange *x)
 
 int body_finish(struct exchange *x)
 {
-	int r = read_rest(x);
+	int r = body_read_rest(x);
 
 	if (r == 0)
 		r = exchange_end(x);
 	if (r == 0)
-		r = send_reply(x);
+		r = body_send_reply(x);
 	if (r < 0)
 		return r;
 	x->sent = true;

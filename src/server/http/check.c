@@ -12,8 +12,8 @@
 #define PARAMETER_ITEMS_MAX 256 /* "a,b,c" */
 
 /* Where in the value we are: a chain on the stack. */
-struct place {
-	const struct place *outer;
+struct check_place {
+	const struct check_place *outer;
 	const char *name; /* NULL: an array's item */
 	size_t index;
 };
@@ -21,7 +21,7 @@ struct place {
 /* --- what is wrong, and where ----------------------------------------------------------------- */
 
 /* Appends the outer places first. */
-static void place_text(const struct place *at, char *ret, size_t size)
+static void place_text(const struct check_place *at, char *ret, size_t size)
 {
 	size_t n;
 
@@ -35,7 +35,7 @@ static void place_text(const struct place *at, char *ret, size_t size)
 		(void)snprintf(ret + n, size - n, "[%zu]", at->index);
 }
 
-static _printf_(3, 4) int check_fail(struct check_error *err, const struct place *at,
+static _printf_(3, 4) int check_fail(struct check_error *err, const struct check_place *at,
 				     const char *fmt, ...)
 {
 	va_list args;
@@ -60,7 +60,7 @@ static bool is_lower_hex(const char *text)
 	return text[0] != '\0' && text[strspn(text, "0123456789abcdef")] == '\0';
 }
 
-static bool is_printable(const char *text)
+static bool is_one_line(const char *text)
 {
 	for (; *text; text++)
 		if ((unsigned char)*text < 0x20 || *text == 0x7f)
@@ -74,7 +74,7 @@ static const struct format {
 } formats[] = {
 	{ "sandbox id", host_id_ok },
 	{ "hexadecimal text", is_lower_hex },
-	{ "line of text", is_printable },
+	{ "line of text", is_one_line },
 };
 
 static bool format_known(const char *name)
@@ -115,9 +115,9 @@ static const json_t *schema_resolve(const json_t *doc, const json_t *schema)
 }
 
 static int check_at(const json_t *doc, const json_t *schema, const json_t *v,
-		    const struct place *at, struct check_error *err);
+		    const struct check_place *at, struct check_error *err);
 
-static const char *type_name(const json_t *v)
+static const char *json_type_name(const json_t *v)
 {
 	switch (json_typeof(v)) {
 	case JSON_OBJECT:
@@ -141,12 +141,12 @@ static const char *type_name(const json_t *v)
 
 static bool type_is(const json_t *v, const char *type)
 {
-	return strcmp(type, type_name(v)) == 0 ||
+	return strcmp(type, json_type_name(v)) == 0 ||
 	       (strcmp(type, "number") == 0 && json_is_integer(v));
 }
 
 /* "type" is a name or a list of names. */
-static int check_type(const json_t *type, const json_t *v, const struct place *at,
+static int check_type(const json_t *type, const json_t *v, const struct check_place *at,
 		      struct check_error *err)
 {
 	char names[80] = "";
@@ -159,7 +159,7 @@ static int check_type(const json_t *type, const json_t *v, const struct place *a
 		return type_is(v, json_string_value(type)) ?
 			       0 :
 			       check_fail(err, at, "must be of type %s, not %s",
-					  json_string_value(type), type_name(v));
+					  json_string_value(type), json_type_name(v));
 	json_array_foreach(type, i, one) {
 		const char *name = json_string_value(one);
 
@@ -169,10 +169,10 @@ static int check_type(const json_t *type, const json_t *v, const struct place *a
 		if (n >= sizeof(names))
 			n = sizeof(names) - 1;
 	}
-	return check_fail(err, at, "must be of type %s, not %s", names, type_name(v));
+	return check_fail(err, at, "must be of type %s, not %s", names, json_type_name(v));
 }
 
-static int check_enum(const json_t *allowed, const json_t *v, const struct place *at,
+static int check_enum(const json_t *allowed, const json_t *v, const struct check_place *at,
 		      struct check_error *err)
 {
 	char names[128] = "";
@@ -191,7 +191,7 @@ static int check_enum(const json_t *allowed, const json_t *v, const struct place
 	return check_fail(err, at, "must be one of: %s", names);
 }
 
-static int check_number(const json_t *schema, const json_t *v, const struct place *at,
+static int check_number(const json_t *schema, const json_t *v, const struct check_place *at,
 			struct check_error *err)
 {
 	const json_t *min = json_object_get(schema, "minimum");
@@ -216,7 +216,7 @@ static int check_number(const json_t *schema, const json_t *v, const struct plac
 }
 
 static int check_count(const json_t *schema, const char *min_key, const char *max_key, size_t n,
-		       const char *what, const struct place *at, struct check_error *err)
+		       const char *what, const struct check_place *at, struct check_error *err)
 {
 	const json_t *min = json_object_get(schema, min_key);
 	const json_t *max = json_object_get(schema, max_key);
@@ -230,7 +230,7 @@ static int check_count(const json_t *schema, const char *min_key, const char *ma
 	return 0;
 }
 
-static int check_string(const json_t *schema, const json_t *v, const struct place *at,
+static int check_string(const json_t *schema, const json_t *v, const struct check_place *at,
 			struct check_error *err)
 {
 	const char *format = json_string_value(json_object_get(schema, "x-format"));
@@ -245,7 +245,7 @@ static int check_string(const json_t *schema, const json_t *v, const struct plac
 }
 
 static int check_array(const json_t *doc, const json_t *schema, const json_t *v,
-		       const struct place *at, struct check_error *err)
+		       const struct check_place *at, struct check_error *err)
 {
 	const json_t *items = json_object_get(schema, "items"), *one;
 	size_t i;
@@ -254,7 +254,7 @@ static int check_array(const json_t *doc, const json_t *schema, const json_t *v,
 	if (r < 0 || !items)
 		return r;
 	json_array_foreach(v, i, one) {
-		struct place inner = { .outer = at, .index = i };
+		struct check_place inner = { .outer = at, .index = i };
 
 		r = check_at(doc, items, one, &inner, err);
 		if (r < 0)
@@ -263,14 +263,14 @@ static int check_array(const json_t *doc, const json_t *schema, const json_t *v,
 	return 0;
 }
 
-static int check_required(const json_t *required, const json_t *v, const struct place *at,
+static int check_required(const json_t *required, const json_t *v, const struct check_place *at,
 			  struct check_error *err)
 {
 	const json_t *name;
 	size_t i;
 
 	json_array_foreach(required, i, name) {
-		struct place inner = { .outer = at, .name = json_string_value(name) };
+		struct check_place inner = { .outer = at, .name = json_string_value(name) };
 
 		if (!json_object_get(v, json_string_value(name)))
 			return check_fail(err, &inner, "is required");
@@ -279,7 +279,7 @@ static int check_required(const json_t *required, const json_t *v, const struct 
 }
 
 /* Names and texts, all together: what many of the longest would come to is more than anybody needs. */
-static int check_bytes(const json_t *schema, const json_t *v, const struct place *at,
+static int check_bytes(const json_t *schema, const json_t *v, const struct check_place *at,
 		       struct check_error *err)
 {
 	const json_t *max = json_object_get(schema, "x-maxBytes");
@@ -298,7 +298,7 @@ static int check_bytes(const json_t *schema, const json_t *v, const struct place
 }
 
 static int check_object(const json_t *doc, const json_t *schema, const json_t *v,
-			const struct place *at, struct check_error *err)
+			const struct check_place *at, struct check_error *err)
 {
 	const json_t *properties = json_object_get(schema, "properties");
 	const json_t *others = json_object_get(schema, "additionalProperties");
@@ -315,7 +315,7 @@ static int check_object(const json_t *doc, const json_t *schema, const json_t *v
 		return r;
 	json_object_foreach((json_t *)(uintptr_t)v, name, value) {
 		const json_t *inner_schema = json_object_get(properties, name);
-		struct place inner = { .outer = at, .name = name };
+		struct check_place inner = { .outer = at, .name = name };
 
 		if (!inner_schema && json_is_false(others))
 			return check_fail(err, &inner, "there is no such option");
@@ -329,8 +329,8 @@ static int check_object(const json_t *doc, const json_t *schema, const json_t *v
 }
 
 /* One of them must hold; the error is that of the last. */
-static int check_any(const json_t *doc, const json_t *list, const json_t *v, const struct place *at,
-		     struct check_error *err)
+static int check_any(const json_t *doc, const json_t *list, const json_t *v,
+		     const struct check_place *at, struct check_error *err)
 {
 	const json_t *one;
 	size_t i;
@@ -345,7 +345,7 @@ static int check_any(const json_t *doc, const json_t *list, const json_t *v, con
 }
 
 static int check_at(const json_t *doc, const json_t *schema, const json_t *v,
-		    const struct place *at, struct check_error *err)
+		    const struct check_place *at, struct check_error *err)
 {
 	int r;
 
@@ -420,7 +420,7 @@ int check_parse(const char *text, size_t len, json_t **ret, struct check_error *
 	return 0;
 }
 
-static bool allows(const json_t *type, const char *name)
+static bool type_allows(const json_t *type, const char *name)
 {
 	const json_t *one;
 	size_t i;
@@ -433,7 +433,7 @@ static bool allows(const json_t *type, const char *name)
 	return false;
 }
 
-static json_t *integer_of(const char *text)
+static json_t *integer_from(const char *text)
 {
 	bool negative = text[0] == '-';
 	uint64_t value;
@@ -443,7 +443,7 @@ static json_t *integer_of(const char *text)
 	return json_integer(negative ? -(json_int_t)value : (json_int_t)value);
 }
 
-static json_t *number_of(const char *text)
+static json_t *number_from(const char *text)
 {
 	char *end;
 	double value;
@@ -454,29 +454,29 @@ static json_t *number_of(const char *text)
 	return *end == '\0' && isfinite(value) ? json_real(value) : NULL;
 }
 
-static json_t *array_of(const json_t *items, const char *text);
+static json_t *array_from(const json_t *items, const char *text);
 
 /* The value that a text stands for where the schema wants this type; text as it is when it stands for none: the
  * check that follows says so. */
-static json_t *value_of(const json_t *schema, const char *text)
+static json_t *value_from(const json_t *schema, const char *text)
 {
 	const json_t *type = json_object_get(schema, "type");
 	json_t *v = NULL;
 
-	if (allows(type, "array"))
-		return array_of(json_object_get(schema, "items"), text);
-	if (allows(type, "integer"))
-		v = integer_of(text);
-	if (!v && allows(type, "number"))
-		v = number_of(text);
-	if (!v && allows(type, "boolean"))
+	if (type_allows(type, "array"))
+		return array_from(json_object_get(schema, "items"), text);
+	if (type_allows(type, "integer"))
+		v = integer_from(text);
+	if (!v && type_allows(type, "number"))
+		v = number_from(text);
+	if (!v && type_allows(type, "boolean"))
 		v = strcmp(text, "true") == 0  ? json_true() :
 		    strcmp(text, "false") == 0 ? json_false() :
 						 NULL;
 	return v ? v : json_string(text);
 }
 
-static json_t *array_of(const json_t *items, const char *text)
+static json_t *array_from(const json_t *items, const char *text)
 {
 	json_t *list = json_array();
 
@@ -484,7 +484,7 @@ static json_t *array_of(const json_t *items, const char *text)
 		size_t n = strcspn(text, ",");
 		_cleanup_(freep) char *one = strndup(text, n);
 
-		if (!one || json_array_append_new(list, value_of(items, one)) < 0) {
+		if (!one || json_array_append_new(list, value_from(items, one)) < 0) {
 			json_decref(list);
 			return NULL;
 		}
@@ -496,12 +496,12 @@ static json_t *array_of(const json_t *items, const char *text)
 int check_text(const json_t *doc, const json_t *schema, const char *name, const char *text,
 	       struct check_error *err)
 {
-	struct place at = { .name = name };
+	struct check_place at = { .name = name };
 	json_t *v;
 	int r;
 
 	schema = schema_resolve(doc, schema);
-	v = value_of(schema, text);
+	v = value_from(schema, text);
 	if (!v)
 		return -ENOMEM;
 	r = check_at(doc, schema, v, &at, err);
@@ -542,8 +542,8 @@ static const struct keyword {
 	{ "x-format", KEYWORD_FORMAT },     { "x-maxBytes", KEYWORD_COUNT },
 };
 
-static int look(const json_t *doc, const json_t *schema, const struct place *at, unsigned depth,
-		struct check_error *err);
+static int schema_look(const json_t *doc, const json_t *schema, const struct check_place *at,
+		       unsigned depth, struct check_error *err);
 
 static bool type_known(const json_t *name)
 {
@@ -569,15 +569,15 @@ static bool types_known(const json_t *type)
 	return json_array_size(type) > 0;
 }
 
-static int look_list(const json_t *doc, const json_t *list, const struct place *at, unsigned depth,
-		     struct check_error *err)
+static int schema_look_list(const json_t *doc, const json_t *list, const struct check_place *at,
+			    unsigned depth, struct check_error *err)
 {
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach(list, i, one) {
-		struct place inner = { .outer = at, .index = i };
-		int r = look(doc, one, &inner, depth + 1, err);
+		struct check_place inner = { .outer = at, .index = i };
+		int r = schema_look(doc, one, &inner, depth + 1, err);
 
 		if (r < 0)
 			return r;
@@ -585,15 +585,15 @@ static int look_list(const json_t *doc, const json_t *list, const struct place *
 	return json_array_size(list) ? 0 : check_fail(err, at, "must be a list of schemas");
 }
 
-static int look_map(const json_t *doc, const json_t *map, const struct place *at, unsigned depth,
-		    struct check_error *err)
+static int schema_look_map(const json_t *doc, const json_t *map, const struct check_place *at,
+			   unsigned depth, struct check_error *err)
 {
 	const char *name;
 	json_t *one;
 
 	json_object_foreach((json_t *)(uintptr_t)map, name, one) {
-		struct place inner = { .outer = at, .name = name };
-		int r = look(doc, one, &inner, depth + 1, err);
+		struct check_place inner = { .outer = at, .name = name };
+		int r = schema_look(doc, one, &inner, depth + 1, err);
 
 		if (r < 0)
 			return r;
@@ -601,8 +601,9 @@ static int look_map(const json_t *doc, const json_t *map, const struct place *at
 	return json_is_object(map) ? 0 : check_fail(err, at, "must be a map of schemas");
 }
 
-static int look_keyword(const json_t *doc, enum keyword_kind kind, const json_t *v,
-			const struct place *at, unsigned depth, struct check_error *err)
+static int schema_look_keyword(const json_t *doc, enum keyword_kind kind, const json_t *v,
+			       const struct check_place *at, unsigned depth,
+			       struct check_error *err)
 {
 	bool ok = true;
 
@@ -627,18 +628,18 @@ static int look_keyword(const json_t *doc, enum keyword_kind kind, const json_t 
 	case KEYWORD_SCHEMA_OR_BOOLEAN:
 		if (json_is_boolean(v))
 			break;
-		return look(doc, v, at, depth + 1, err);
+		return schema_look(doc, v, at, depth + 1, err);
 	case KEYWORD_SCHEMA:
-		return look(doc, v, at, depth + 1, err);
+		return schema_look(doc, v, at, depth + 1, err);
 	case KEYWORD_SCHEMA_LIST:
-		return look_list(doc, v, at, depth, err);
+		return schema_look_list(doc, v, at, depth, err);
 	case KEYWORD_SCHEMA_MAP:
-		return look_map(doc, v, at, depth, err);
+		return schema_look_map(doc, v, at, depth, err);
 	}
 	return ok ? 0 : check_fail(err, at, "has a value that is not understood");
 }
 
-static const struct keyword *find(const char *name)
+static const struct keyword *keyword_find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keywords); i++)
 		if (strcmp(keywords[i].name, name) == 0)
@@ -646,8 +647,8 @@ static const struct keyword *find(const char *name)
 	return NULL;
 }
 
-static int look(const json_t *doc, const json_t *schema, const struct place *at, unsigned depth,
-		struct check_error *err)
+static int schema_look(const json_t *doc, const json_t *schema, const struct check_place *at,
+		       unsigned depth, struct check_error *err)
 {
 	const char *name;
 	json_t *v;
@@ -658,9 +659,9 @@ static int look(const json_t *doc, const json_t *schema, const struct place *at,
 	if (depth > SCHEMA_DEPTH_MAX)
 		return check_fail(err, at, "is nested too deeply, or refers to itself");
 	json_object_foreach((json_t *)(uintptr_t)schema, name, v) {
-		struct place inner = { .outer = at, .name = name };
-		const struct keyword *k = find(name);
-		int r = k ? look_keyword(doc, k->kind, v, &inner, depth, err) :
+		struct check_place inner = { .outer = at, .name = name };
+		const struct keyword *k = keyword_find(name);
+		int r = k ? schema_look_keyword(doc, k->kind, v, &inner, depth, err) :
 			    check_fail(err, &inner, "is not implemented");
 
 		if (r < 0)
@@ -671,5 +672,5 @@ static int look(const json_t *doc, const json_t *schema, const struct place *at,
 
 int check_schema(const json_t *doc, const json_t *schema, struct check_error *err)
 {
-	return look(doc, schema, NULL, 0, err);
+	return schema_look(doc, schema, NULL, 0, err);
 }

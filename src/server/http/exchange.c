@@ -9,7 +9,7 @@
 #include <sodium.h>
 #include <strings.h>
 
-static void make_id(char ret[static 17])
+static void exchange_make_id(char ret[static 17])
 {
 	unsigned char bytes[8];
 
@@ -44,7 +44,7 @@ struct exchange *exchange_new(struct server *s, struct MHD_Connection *c, struct
 	x->peer = peer;
 	x->body.max = HTTP_JSON_MAX;
 	x->started_us = clock_boot_us();
-	make_id(x->r.id);
+	exchange_make_id(x->r.id);
 	return x;
 }
 
@@ -78,7 +78,7 @@ const char *request_header(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
-static int wrong_body(struct exchange *x, const struct check_error *err)
+static int exchange_wrong_body(struct exchange *x, const struct check_error *err)
 {
 	char text[sizeof(*err) + 4];
 
@@ -95,7 +95,7 @@ static bool is_json(const char *type)
 	       strchr("; \t", type[sizeof(json) - 1]);
 }
 
-static int too_large(struct exchange *x)
+static int exchange_too_large(struct exchange *x)
 {
 	return reply_error(&x->r, 413, "the body must not be larger than %zu bytes", x->body.max);
 }
@@ -105,7 +105,7 @@ static int check_body_head(struct exchange *x)
 	if (x->r.route->body_max)
 		x->body.max = x->r.route->body_max;
 	if (x->length != UINT64_MAX && x->length > x->body.max)
-		return too_large(x);
+		return exchange_too_large(x);
 	if (!is_json(request_header(&x->r, "Content-Type")))
 		return reply_error(&x->r, 415, "the body must be of type application/json");
 	return 0;
@@ -150,10 +150,10 @@ int exchange_data(struct exchange *x, const char *data, size_t len)
 		return r;
 	}
 	r = buf_add(&x->body, data, len);
-	return r == -ENOBUFS ? too_large(x) : r;
+	return r == -ENOBUFS ? exchange_too_large(x) : r;
 }
 
-static int read_body(struct exchange *x)
+static int exchange_read_body(struct exchange *x)
 {
 	struct check_error err = { 0 };
 
@@ -162,9 +162,9 @@ static int read_body(struct exchange *x)
 			       reply_error(&x->r, 400, "a JSON body is required") :
 			       0;
 	if (check_parse((const char *)x->body.data, x->body.len, &x->r.body, &err) < 0)
-		return wrong_body(x, &err);
+		return exchange_wrong_body(x, &err);
 	if (check_value(x->r.server->routes->doc, x->operation->body, x->r.body, &err) < 0)
-		return wrong_body(x, &err);
+		return exchange_wrong_body(x, &err);
 	return 0;
 }
 
@@ -176,7 +176,7 @@ int exchange_end(struct exchange *x)
 	if (x->length != UINT64_MAX && x->received != x->length)
 		return -EPROTO;
 	if (!x->r.replied && x->r.route->body == HTTP_BODY_JSON)
-		r = read_body(x);
+		r = exchange_read_body(x);
 	if (r == 0 && !x->r.replied)
 		r = x->r.route->handle(&x->r);
 	if (r < 0)

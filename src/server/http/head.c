@@ -62,7 +62,7 @@ static enum MHD_Result look_at_field(void *cls, enum MHD_ValueKind kind, const c
 	return MHD_YES;
 }
 
-static int check_fields(struct exchange *x, const char *version)
+static int head_check_fields(struct exchange *x, const char *version)
 {
 	struct looking l = { .end = version + strlen(version) };
 	const char *why;
@@ -75,7 +75,7 @@ static int check_fields(struct exchange *x, const char *version)
 	return status ? head_refuse(x, status, why) : 0;
 }
 
-static int check_framing(struct exchange *x, const char *version)
+static int head_check_framing(struct exchange *x, const char *version)
 {
 	const char *length = request_header(&x->r, "Content-Length");
 	const char *encoding = request_header(&x->r, "Transfer-Encoding");
@@ -96,7 +96,7 @@ static int check_framing(struct exchange *x, const char *version)
 	return 0;
 }
 
-static int check_target(struct exchange *x)
+static int head_check_target(struct exchange *x)
 {
 	char *question;
 	int r;
@@ -126,7 +126,7 @@ int head_check_own(struct exchange *x)
 {
 	if (request_header(&x->r, "Upgrade"))
 		return head_refuse(x, 400, "upgrades to another protocol are not supported");
-	return check_target(x);
+	return head_check_target(x);
 }
 
 int head_check(struct exchange *x, const char *method, const char *version)
@@ -137,9 +137,9 @@ int head_check(struct exchange *x, const char *method, const char *version)
 	x->r.path = x->target;
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		return head_refuse(x, 505, "HTTP/1.1 is spoken here");
-	r = check_fields(x, version);
+	r = head_check_fields(x, version);
 	if (r == 0 && !x->r.replied)
-		r = check_framing(x, version);
+		r = head_check_framing(x, version);
 	return r;
 }
 

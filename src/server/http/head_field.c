@@ -25,7 +25,7 @@ bool head_is_token(const char *name, size_t len)
 	return len > 0;
 }
 
-static bool is_value(const char *value, size_t len)
+static bool head_is_value(const char *value, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
@@ -40,7 +40,7 @@ void head_field_look(struct head_fields *f, const char *name, size_t name_len, c
 	f->bytes += name_len + value_len + sizeof(": \r\n") - 1;
 	if (!head_is_token(name, name_len))
 		f->broken = "a header's name has a character that must not be in one";
-	if (!value || !is_value(value, value_len))
+	if (!value || !head_is_value(value, value_len))
 		f->broken = "a header's value has a control character";
 	for (size_t i = 0; i < _HEAD_SINGLE_MAX; i++)
 		if ((single_names[i][0] | 32) == (name[0] | 32) &&

@@ -29,27 +29,27 @@ void reply_header(struct request *r, const char *name, const char *value)
 	x->fields[x->n_fields++] = (struct reply_field){ n, v };
 }
 
-static int add(struct MHD_Response *reply, const char *name, const char *value)
+static int reply_add(struct MHD_Response *reply, const char *name, const char *value)
 {
 	return MHD_add_response_header(reply, name, value) == MHD_YES ? 0 : -EINVAL;
 }
 
 /* AG-14: the library refuses a value with a line end in it, so nothing can be smuggled into the headers. */
-static int add_fields(struct exchange *x, struct MHD_Response *reply, const char *type)
+static int reply_add_fields(struct exchange *x, struct MHD_Response *reply, const char *type)
 {
-	int r = add(reply, "X-Content-Type-Options", "nosniff");
+	int r = reply_add(reply, "X-Content-Type-Options", "nosniff");
 
 	if (r == 0)
-		r = add(reply, "X-Request-Id", x->r.id);
+		r = reply_add(reply, "X-Request-Id", x->r.id);
 	if (r == 0 && type)
-		r = add(reply, "Content-Type", type);
+		r = reply_add(reply, "Content-Type", type);
 	for (size_t i = 0; i < x->n_fields && r == 0; i++)
-		r = add(reply, x->fields[i].name, x->fields[i].value);
+		r = reply_add(reply, x->fields[i].name, x->fields[i].value);
 	if (r == 0 && x->plane != PLANE_CONTROL) {
 		/* Browsers may use a sandbox's own ports: what protects them is the token. */
-		r = add(reply, "Access-Control-Allow-Origin", "*");
+		r = reply_add(reply, "Access-Control-Allow-Origin", "*");
 		if (r == 0)
-			r = add(reply, "Access-Control-Expose-Headers", "*");
+			r = reply_add(reply, "Access-Control-Expose-Headers", "*");
 	}
 	return r;
 }
@@ -69,9 +69,10 @@ int reply_made(struct request *r, unsigned status, struct MHD_Response *reply)
 }
 
 /* Takes over the response. */
-static int keep(struct exchange *x, unsigned status, const char *type, struct MHD_Response *reply)
+static int reply_keep(struct exchange *x, unsigned status, const char *type,
+		      struct MHD_Response *reply)
 {
-	int r = add_fields(x, reply, type);
+	int r = reply_add_fields(x, reply, type);
 
 	if (r < 0) {
 		MHD_destroy_response(reply);
@@ -92,7 +93,7 @@ static int reply_buffer(struct request *r, unsigned status, const char *type, ch
 			free(data);
 		return -ENOMEM;
 	}
-	n = keep(x, status, type, reply);
+	n = reply_keep(x, status, type, reply);
 	if (n == 0) {
 		x->text = data;
 		x->text_len = len;
@@ -341,10 +342,10 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 		free_stream(st);
 		return -ENOMEM;
 	}
-	return keep(exchange_of(r), status, type, reply);
+	return reply_keep(exchange_of(r), status, type, reply);
 }
 
-static int wait_for(struct request *r, int fd, short events, int other_fd, int timeout_ms)
+static int stream_wait_for(struct request *r, int fd, short events, int other_fd, int timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = fd, .events = events },
@@ -368,20 +369,20 @@ static int wait_for(struct request *r, int fd, short events, int other_fd, int t
 
 int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLIN, other_fd, timeout_ms);
+	return stream_wait_for(r, fd, POLLIN, other_fd, timeout_ms);
 }
 
 int stream_wait(struct request *r, int fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLIN, -EBADF, timeout_ms);
+	return stream_wait_for(r, fd, POLLIN, -EBADF, timeout_ms);
 }
 
 int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
+	return stream_wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
 }
 
 int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
+	return stream_wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
 }

@@ -103,7 +103,7 @@ static int check_schemas(const json_t *doc, const struct operation *op, struct f
 	return spoilt(fail, name, text);
 }
 
-static int read_body(struct operation *op, const json_t *json)
+static int routes_read_body(struct operation *op, const json_t *json)
 {
 	const json_t *body = json_object_get(json, "requestBody");
 	const json_t *type = json_object_get(json_object_get(body, "content"), "application/json");
@@ -153,7 +153,7 @@ static int read_operation(struct routes *rs, const char *path, const char *metho
 	rs->n_operations++;
 	if (read_path(op, op->memory, parameters) < 0 || read_query(op, parameters) < 0)
 		return spoilt(fail, name, "has a path or parameters that cannot be used");
-	if (read_body(op, json) < 0)
+	if (routes_read_body(op, json) < 0)
 		return spoilt(fail, name, "its JSON body and its handler do not agree");
 	return check_schemas(rs->doc, op, fail);
 }

@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "server/http/http_daemon.h"
+#include "server/http/daemon.h"
 
 struct express;
 

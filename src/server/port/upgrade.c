@@ -143,7 +143,7 @@ static void carry_both_ways(struct upgraded *u)
 /* --- the client's connection ------------------------------------------------------------------ */
 
 /* A client that has vanished without a word would be waited for for ever. */
-static void prepare(int fd)
+static void upgrade_prepare(int fd)
 {
 	int on = 1, idle = KEEPALIVE_S;
 
@@ -162,7 +162,7 @@ static gnutls_session_t session_of(struct MHD_Connection *c)
 }
 
 /* What the client said too early is in extra; what the program did, in its link. */
-static void run(struct port_visit *v, const char *extra, size_t len)
+static void upgrade_run(struct port_visit *v, const char *extra, size_t len)
 {
 	struct port_link *l = v->link;
 	struct upgraded u = {
@@ -171,7 +171,7 @@ static void run(struct port_visit *v, const char *extra, size_t len)
 		.box = { .fd = l->op.sock, .tls = l->tls },
 	};
 
-	prepare(u.client.fd);
+	upgrade_prepare(u.client.fd);
 	if (way_make(&u.in, extra, len) == 0 &&
 	    way_make(&u.out, l->data + l->start, l->end - l->start) == 0)
 		carry_both_ways(&u);
@@ -187,7 +187,7 @@ static void on_upgrade(void *cls, struct MHD_Connection *c, void *con_cls, const
 	(void)c;
 	(void)con_cls;
 	(void)fd; /* with TLS it is one of the pair; the connection itself is in the request */
-	run(v, extra, extra_len);
+	upgrade_run(v, extra, extra_len);
 	if (!port_is_running(v->r->sandbox))
 		connection_reset(v->r->socket);
 	(void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);

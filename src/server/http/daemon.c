@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the HTTP library and http/exchange.c: its callbacks and its options. */
 #include "server/http/exchange.h"
-#include "server/http/http_daemon.h"
+#include "server/http/daemon.h"
 #include "server/http/request_log.h"
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 }
 
 /* The only place where the library shows the target as it came. NULL makes on_request() close the connection. */
-static void *on_target(void *cls, const char *target, struct MHD_Connection *c)
+static void *on_request_target(void *cls, const char *target, struct MHD_Connection *c)
 {
 	struct connection *peer = peer_of(c);
 
@@ -136,7 +136,7 @@ int http_start(struct server *s, const struct http_tls *tls)
 		{ STRICTNESS, 1, NULL },
 		{ MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL },
 		{ MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL },
-		{ MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_target, s },
+		{ MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_request_target, s },
 		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, s },
 		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, s },
 		{ MHD_OPTION_END, 0, NULL },
