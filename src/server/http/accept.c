@@ -43,17 +43,18 @@ static bool acceptor_wait(const struct acceptor *a, int fd, int timeout_ms)
 	return poll(p, ARRAY_SIZE(p), timeout_ms) < 0 || !p[1].revents;
 }
 
-/* There are as many as there may be: this one waits, and with it those in the queue of the listening socket. */
-static bool acceptor_admit_when_there_is_room(struct acceptor *a, int fd,
-					      const struct sockaddr_storage *peer)
+/* There are as many as there may be: this one waits, and with it those in the queue of the
+ * listening socket. */
+static bool acceptor_admit_when_possible(struct acceptor *a, int fd,
+					 const struct sockaddr_storage *peer)
 {
-	int room = connections_room_fd(a->server->connections), r;
+	int space_fd = connections_space_fd(a->server->connections), r;
 	eventfd_t n;
 
 	while ((r = acceptor_admit(a, fd, peer)) == -EAGAIN) {
-		if (!acceptor_wait(a, room, -1))
+		if (!acceptor_wait(a, space_fd, -1))
 			break;
-		(void)eventfd_read(room, &n);
+		(void)eventfd_read(space_fd, &n);
 	}
 	if (r < 0)
 		fd_close(fd);
@@ -68,7 +69,7 @@ static bool acceptor_take_one(struct acceptor *a)
 		accept4(a->listen_fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
-		return acceptor_admit_when_there_is_room(a, fd, &peer);
+		return acceptor_admit_when_possible(a, fd, &peer);
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 		return acceptor_wait(a, -EBADF, SHORT_OF_MS);
 	return true; /* it went away before it was taken */

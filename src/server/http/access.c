@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May he? Keys, tokens, signatures, how often; then the parameters, once it is known that the answer matters. */
+/* May the client? Keys, tokens, signatures, how often; then the parameters, once it is known that
+ * the answer matters. */
 #include "server/http/exchange.h"
 
 #include "base/clock.h"
@@ -21,8 +22,9 @@ static int too_often(struct exchange *x, unsigned retry_s, const char *what)
 }
 
 /*
- * AP-01: wrong keys cost the address they come from. Right ones are never turned away for it, or whoever shares an
- * address with an attacker (everybody on this machine does) would be locked out with him.
+ * AP-01: wrong keys cost the address they come from. Right ones are never turned away for it, or
+ * clients that share an address with an attacker (all on this machine do) would be locked out
+ * together with it.
  */
 int access_refuse(struct exchange *x, const char *message)
 {
@@ -159,7 +161,8 @@ bool access_may_visit(const struct sandbox *b, const char *token)
 	return !wanted || (token && secret_equal(token, wanted));
 }
 
-/* All ports but that of files and commands: who may not visit a sandbox does not wake it either. */
+/* All ports but that of files and commands: a client that may not visit a sandbox does not wake it
+ * either. */
 static int check_traffic(struct exchange *x)
 {
 	const struct store_sandbox *info = &x->r.sandbox->info;
@@ -172,8 +175,9 @@ static int check_traffic(struct exchange *x)
 }
 
 /*
- * The key pays for the requests of whoever has shown the token; strangers are counted by their address. Visits to the
- * sandbox's own programs are not: a page has hundreds of parts. What limits those is how many there are at once.
+ * The key pays for the requests of clients that have shown the token; strangers are counted by
+ * their address. Visits to the sandbox's own programs are not: a page has hundreds of parts. What
+ * limits those is how many there are at once.
  */
 static int rate_sandbox(struct exchange *x)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is meant: the service itself (control plane) or a port of a sandbox (data plane), and which operation. */
+/* What is meant: the service itself (control plane) or a port of a sandbox (data plane), and which
+ * operation. */
 #include "server/http/exchange.h"
 
 #include "server/http/host.h"
@@ -67,7 +68,8 @@ static bool made_signature(const char *token, void *arg)
 	return sign_made_with(arg, token);
 }
 
-/* With nothing said about the sandbox all tokens have to be tried, so how often is bounded, right or wrong. */
+/* With nothing said about the sandbox all tokens have to be tried, so how often is bounded, right
+ * or wrong. */
 static int find_by_signature(struct exchange *x)
 {
 	struct sign_request q = access_signed(x);
@@ -86,8 +88,9 @@ static int find_by_signature(struct exchange *x)
 }
 
 /*
- * /files at our own address without a sandbox: a signed URL of a client that was told of one address for everything,
- * or a client so old that it sends only the token. Both name their sandbox by what only it has.
+ * /files at our own address without a sandbox: a signed URL of a client that was told of one
+ * address for everything, or a client so old that it sends only the token. Both name their sandbox
+ * by what only it has.
  */
 static int find_by_secret(struct exchange *x)
 {
@@ -193,8 +196,8 @@ static int find_files(struct exchange *x)
 	return r < 0 || x->r.replied ? r : find_operation(x);
 }
 
-/* A port of the sandbox's own programs: it has no operations, all of it is passed on. Our own answers there are as those
- * of the control plane: JSON, and no other site may read them. */
+/* A port of the sandbox's own programs: it has no operations, all of it is passed on. Our own
+ * answers there are as those of the control plane: JSON, and no other site may read them. */
 static int find_port(struct exchange *x, const struct address *a)
 {
 	int r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bodies that are taken past the HTTP library. It reads a body through its own buffer and cannot be told that somebody else
- * has read some of it: so whoever takes a part takes all the rest, the reply is written here, and the connection ends.
+ * Bodies that are taken past the HTTP library. It reads a body through its own buffer and cannot be
+ * told that somebody else has read some of it: so a handler that takes a part takes all the rest,
+ * the reply is written here, and the connection ends.
  */
 #include "server/sandbox/clock.h"
 #include "server/http/exchange.h"
@@ -129,7 +130,7 @@ static int body_send_reply(struct exchange *x)
 		if (n >= 0)
 			at += (size_t)n;
 		else if (errno == EAGAIN)
-			r = stream_wait_room(&x->r, x->r.socket, -EBADF, -1);
+			r = stream_wait_space(&x->r, x->r.socket, -EBADF, -1);
 		else if (errno != EINTR)
 			r = -errno;
 	}

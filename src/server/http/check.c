@@ -278,7 +278,8 @@ static int check_required(const json_t *required, const json_t *v, const struct 
 	return 0;
 }
 
-/* Names and texts, all together: what many of the longest would come to is more than anybody needs. */
+/* Names and texts, all together: what many of the longest would come to is more than anybody
+ * needs. */
 static int check_bytes(const json_t *schema, const json_t *v, const struct check_place *at,
 		       struct check_error *err)
 {
@@ -456,8 +457,8 @@ static json_t *number_from(const char *text)
 
 static json_t *array_from(const json_t *items, const char *text);
 
-/* The value that a text stands for where the schema wants this type; text as it is when it stands for none: the
- * check that follows says so. */
+/* The value that a text stands for where the schema wants this type; text as it is when it stands
+ * for none: the check that follows says so. */
 static json_t *value_from(const json_t *schema, const char *text)
 {
 	const json_t *type = json_object_get(schema, "type");

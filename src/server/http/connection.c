@@ -32,10 +32,10 @@ struct connections {
 	struct connection *bucket[BUCKETS]; /* by descriptor */
 	struct shares guests;
 	size_t n, max, max_of_address;
-	bool refused; /* somebody waits for room */
+	bool refused; /* somebody waits for space */
 	pthread_t thread;
 	int stop_fd;
-	int room_fd;
+	int space_fd;
 };
 
 #define STATE_BITS 2
@@ -60,8 +60,8 @@ static uint64_t cookie_of(int fd)
 }
 
 /*
- * Whether the descriptor is still the connection's. The library closes one that it has no memory for and tells nobody:
- * the number is somebody else's then.
+ * Whether the descriptor is still the connection's. The library closes one that it has no memory
+ * for and tells nobody: the number is somebody else's then.
  */
 static bool connection_is_there(const struct connection *c)
 {
@@ -140,7 +140,7 @@ static void connections_drop(struct connections *cs, struct connection *c)
 	share_give(&cs->guests, c->guest);
 	cs->n--;
 	if (cs->refused)
-		(void)eventfd_write(cs->room_fd, 1);
+		(void)eventfd_write(cs->space_fd, 1);
 	cs->refused = false;
 	free(c);
 }
@@ -188,12 +188,12 @@ int connections_start(size_t max, size_t max_of_address, struct connections **re
 	cs->max = max;
 	cs->max_of_address = max_of_address;
 	cs->stop_fd = eventfd(0, EFD_CLOEXEC);
-	cs->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = cs->stop_fd < 0 || cs->room_fd < 0 ?
+	cs->space_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = cs->stop_fd < 0 || cs->space_fd < 0 ?
 		    -errno :
 		    -pthread_create(&cs->thread, NULL, connections_look_after, cs);
 	if (r < 0) {
-		fd_close(cs->room_fd);
+		fd_close(cs->space_fd);
 		fd_close(cs->stop_fd);
 		pthread_mutex_destroy(&cs->lock);
 		free(cs);
@@ -212,13 +212,13 @@ void connections_stop(struct connections *cs)
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (cs->bucket[i])
 			connection_remove(cs, cs->bucket[i]);
-	fd_close(cs->room_fd);
+	fd_close(cs->space_fd);
 	fd_close(cs->stop_fd);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);
 }
 
-/* --- who comes and goes ----------------------------------------------------------------------- */
+/* --- coming and going ----------------------------------------------------------------------- */
 
 /* With the lock held. */
 static struct connection *connections_find(struct connections *cs, int fd)
@@ -280,7 +280,8 @@ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
 	return 0;
 }
 
-/* Before the descriptor is closed: the looking thread must not shut down whoever gets its number next. */
+/* Before the descriptor is closed: the looking thread must not shut down what gets its number
+ * next. */
 void connection_remove(struct connections *cs, struct connection *c)
 {
 	if (!c)
@@ -311,9 +312,9 @@ struct connection *connection_find(struct connections *cs, int fd)
 	return c;
 }
 
-int connections_room_fd(const struct connections *cs)
+int connections_space_fd(const struct connections *cs)
 {
-	return cs->room_fd;
+	return cs->space_fd;
 }
 
 uint64_t connection_cookie(const struct connection *c)
@@ -368,6 +369,7 @@ void connection_reset(int fd)
 	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	/* Dissolves the connection at once. Closing would do it too, but the library says FIN first. */
+	/* Dissolves the connection at once. Closing would do it too, but the library says FIN
+	 * first. */
 	(void)connect(fd, &nobody, sizeof(nobody));
 }

@@ -42,7 +42,8 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 	*context = connection_find(s->connections, fd->connect_fd);
 }
 
-/* The only place where the library shows the target as it came. NULL makes on_request() close the connection. */
+/* The only place where the library shows the target as it came. NULL makes on_request() close the
+ * connection. */
 static void *on_request_target(void *cls, const char *target, struct MHD_Connection *c)
 {
 	struct connection *peer = peer_of(c);
@@ -128,7 +129,8 @@ int http_start(struct server *s, const struct http_tls *tls)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	struct MHD_OptionItem options[] = {
-		/* http/connection.c counts them. The library forgets one a little later than we do. */
+		/* http/connection.c counts them. The library forgets one a little later than we
+		 * do. */
 		{ MHD_OPTION_CONNECTION_LIMIT, 2 * (intptr_t)s->config.limits_connections, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* http/connection.c has better ones */

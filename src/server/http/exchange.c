@@ -86,7 +86,8 @@ static int exchange_wrong_body(struct exchange *x, const struct check_error *err
 	return reply_error(&x->r, 400, "%s", text);
 }
 
-/* Only JSON is taken for JSON: a web page can send anything else here without being asked first (AP-07). */
+/* Only JSON is taken for JSON: a web page can send anything else here without being asked first
+ * (AP-07). */
 static bool is_json(const char *type)
 {
 	static const char json[] = "application/json";
@@ -144,7 +145,8 @@ int exchange_data(struct exchange *x, const char *data, size_t len)
 		return x->received > HTTP_DROP_MAX && !x->admitted ? -EMSGSIZE : 0;
 	if (route->body == HTTP_BODY_STREAM) {
 		r = route->data(&x->r, data, len);
-		/* Many clients hear nothing before they have said all: it is dropped, but not for ever. */
+		/* Many clients hear nothing before they have said all: it is dropped, but not for
+		 * ever. */
 		if (x->r.replied)
 			connection_set_body_deadline(x->peer, true);
 		return r;
@@ -172,7 +174,8 @@ int exchange_end(struct exchange *x)
 {
 	int r = 0;
 
-	/* The library read another length than we did: one of us would take the rest for the next request. */
+	/* The library read another length than we did: one of us would take the rest for the next
+	 * request. */
 	if (x->length != UINT64_MAX && x->received != x->length)
 		return -EPROTO;
 	if (!x->r.replied && x->r.route->body == HTTP_BODY_JSON)

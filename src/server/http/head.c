@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a request: what the library lets through and we do not (AP-04). It has its own limit for the whole
- * head (half of a connection's memory); ours are smaller. Anything that two readers could understand differently is
- * refused, because the other reader may be a proxy in front of us.
+ * The head of a request: what the library lets through and we do not (AP-04). It has its own limit
+ * for the whole head (half of a connection's memory); ours are smaller. Anything that two readers
+ * could understand differently is refused, because the other reader may be a proxy in front of us.
  */
 #include "server/http/exchange.h"
 
@@ -18,7 +18,8 @@ struct looking {
 	const char *end; /* of the line before, in the library's memory */
 };
 
-/* Where such a request ends cannot be known for sure: it is answered at once, and nothing is read after it. */
+/* Where such a request ends cannot be known for sure: it is answered at once, and nothing is read
+ * after it. */
 int head_refuse(struct exchange *x, unsigned status, const char *what)
 {
 	x->is_last = true;
@@ -27,10 +28,11 @@ int head_refuse(struct exchange *x, unsigned status, const char *what)
 }
 
 /*
- * The library understands more than the standard allows: lines that end with LF alone, values folded over several lines
- * or with a NUL in them, lines without a name. It does not say that it did. But it works in place: each line lies
- * where it arrived, with what ends it overwritten by NULs. So a line that does not begin right after the one before has
- * had something done to it. (From 0.9.77 on it can be told to refuse all that itself: http/http.c.)
+ * The library understands more than the standard allows: lines that end with LF alone, values
+ * folded over several lines or with a NUL in them, lines without a name. It does not say that it
+ * did. But it works in place: each line lies where it arrived, with what ends it overwritten by
+ * NULs. So a line that does not begin right after the one before has had something done to it.
+ * (From 0.9.77 on it can be told to refuse all that itself: http/daemon.c.)
  */
 #define LIBRARY_IS_LENIENT (MHD_VERSION < 0x00097701)
 
@@ -39,8 +41,9 @@ static bool follows(const char *end, const char *next)
 	return !LIBRARY_IS_LENIENT || (uintptr_t)next == (uintptr_t)end + sizeof("\r\n") - 1;
 }
 
-/* The last line of all has two line ends behind it, of which nothing but NULs is left. Safe to look at: they were
- * received, or there would be no request, and the line was found to lie where it arrived. */
+/* The last line of all has two line ends behind it, of which nothing but NULs is left. Safe to look
+ * at: they were received, or there would be no request, and the line was found to lie where it
+ * arrived. */
 static bool is_last_line(const char *end)
 {
 	static const char nothing[sizeof("\r\n\r\n") - 1];

@@ -42,6 +42,6 @@ _must_check_ int head_add_line(struct buf *b, const char *name, const char *valu
 #define HEAD_DATE_SIZE 40
 /* Seconds since 1970 as HTTP writes them; "" where it cannot. */
 void head_date(int64_t s, char ret[static HEAD_DATE_SIZE]);
-/* Of a request that is passed on: a path and perhaps a query, of characters that can be in a line. What they mean is
- * the program's business. */
+/* Of a request that is passed on: a path and perhaps a query, of characters that can be in a line.
+ * What they mean is the program's business. */
 bool head_target_ok(const char *target);

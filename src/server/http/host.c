@@ -109,7 +109,8 @@ struct host host_parse(const char *text, const char *domain)
 		return h;
 	if (is_address(name))
 		return (struct host){ .kind = HOST_SELF };
-	/* No foreign name leads to localhost in any resolver, so it is as good as a configured domain. */
+	/* No foreign name leads to localhost in any resolver, so it is as good as a configured
+	 * domain. */
 	h = parse_below(name, "localhost");
 	if (h.kind == HOST_FOREIGN && host_name(domain, ours))
 		h = parse_below(name, ours);

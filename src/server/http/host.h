@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the Host header says. A browser that was led here under a name of somebody else's (AP-07, DNS rebinding)
- * sends that name: names that are not ours are refused.
+ * What the Host header says. A browser that was led here under a name of somebody else's (AP-07,
+ * DNS rebinding) sends that name: names that are not ours are refused.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: for each caller one number is kept, the time until which what he did so far is paid for. A
- * request adds its price (a second divided by the rate) to the later of that time and now; it is refused when the
- * result lies further ahead than the window. That is a token bucket without a bucket to refill.
+ * Theory of operation: for each caller one number is kept, the time until which what it did so far
+ * is paid for. A request adds its price (a second divided by the rate) to the later of that time
+ * and now; it is refused when the result lies further ahead than the window. That is a token bucket
+ * without a bucket to refill.
  */
 #include "server/http/rate.h"
 
@@ -52,7 +53,8 @@ static size_t rate_hash(const char *name)
 	return h % SETS;
 }
 
-/* With the lock held: the caller's entry, or the one whose debt is the oldest, made his. */
+/* With the lock held: the caller's entry, or the one whose debt is the oldest, made the
+ * caller's. */
 static struct rate_entry *rate_find(struct rate *t, const char *name)
 {
 	struct rate_entry *set = t->sets[rate_hash(name)], *oldest = set;

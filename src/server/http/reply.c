@@ -34,7 +34,8 @@ static int reply_add(struct MHD_Response *reply, const char *name, const char *v
 	return MHD_add_response_header(reply, name, value) == MHD_YES ? 0 : -EINVAL;
 }
 
-/* AG-14: the library refuses a value with a line end in it, so nothing can be smuggled into the headers. */
+/* AG-14: the library refuses a value with a line end in it, so nothing can be smuggled into the
+ * headers. */
 static int reply_add_fields(struct exchange *x, struct MHD_Response *reply, const char *type)
 {
 	int r = reply_add(reply, "X-Content-Type-Options", "nosniff");
@@ -382,7 +383,7 @@ int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
 	return stream_wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
 }
 
-int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms)
+int stream_wait_space(struct request *r, int fd, int other_fd, int timeout_ms)
 {
 	return stream_wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
 }

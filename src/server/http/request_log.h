@@ -8,8 +8,8 @@
 struct exchange;
 
 /*
- * Visits to ports. There may be tens of thousands in a second, so those that come close after each other on one
- * connection are one line: how many, the highest status, the longest time.
+ * Visits to ports. There may be tens of thousands in a second, so those that come close after each
+ * other on one connection are one line: how many, the highest status, the longest time.
  */
 struct visit_log {
 	unsigned count; /* 0: nothing to be written */

@@ -112,7 +112,8 @@ int uri_parse_query(const char *text, struct uri_query *ret)
 	char *memory;
 	int r = 0;
 
-	/* Decoding never makes text longer; each pair needs two terminators, one of which is the '=' or '&'. */
+	/* Decoding never makes text longer; each pair needs two terminators, one of which is the
+	 * '=' or '&'. */
 	q.memory = malloc(2 * len + 2);
 	if (!q.memory)
 		return -ENOMEM;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the express way, the one that asks the warden for sockets, and the calls to programs. */
+/* The threads of the express way, the one that asks the warden for sockets, and the calls to
+ * programs. */
 #include "server/port/express_priv.h"
 
 #include "base/clock.h"

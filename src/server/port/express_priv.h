@@ -59,9 +59,9 @@ struct visitor {
 };
 
 /*
- * A connection to a program, or one that is to be, for one request. It comes from the pool and goes back there with the
- * end of the answer, so that a program that serves one connection at a time is never asked on another one while we hold
- * the first.
+ * A connection to a program, or one that is to be, for one request. It comes from the pool and goes
+ * back there with the end of the answer, so that a program that serves one connection at a time is
+ * never asked on another one while we hold the first.
  */
 struct call {
 	enum express_kind kind;
@@ -103,7 +103,8 @@ struct express_thread {
 _must_check_ int express_watch(struct express_thread *t, int fd, void *source);
 void express_unwatch(struct express_thread *t, int fd);
 
-/* One from the pool, or one without a link yet, for which visitor_call_ready() will be called. NULL: none can be made. */
+/* One from the pool, or one without a link yet, for which visitor_call_ready() will be called.
+ * NULL: none can be made. */
 struct call *call_take(struct visitor *v);
 /* Tells the visitor, once, when there is something to read: visitor_hear(). */
 _must_check_ int call_await(struct call *l);

@@ -13,7 +13,8 @@
 static const char *const not_express[] = { "Content-Length", "Transfer-Encoding", "Upgrade",
 					   "Expect" };
 
-/* A request that may be made twice without harm: until there is an answer, the library can still have it. */
+/* A request that may be made twice without harm: until there is an answer, the library can still
+ * have it. */
 static bool is_harmless(const char *method)
 {
 	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 ||

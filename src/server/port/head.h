@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request for a program: read, and written as the program gets it. Pure: bytes in, a structure out. */
+/* The head of a request for a program: read, and written as the program gets it. Pure: bytes in, a
+ * structure out. */
 #pragma once
 
 #include "server/http/head_field.h"
@@ -27,10 +28,10 @@ struct port_head {
 };
 
 /*
- * Reads a head at the front of len bytes, strictly; they are changed in place. False: it is not one for the express way, or
- * not all of it is there. Whatever is unusual about it, wrong or not, makes it such a one: it is then read again, by the
- * library, and answered or refused by what holds for all requests. So nothing is refused here, and what is taken here would
- * have been there.
+ * Reads a head at the front of len bytes, strictly; they are changed in place. False: it is not one
+ * for the express way, or not all of it is there. Whatever is unusual about it, wrong or not, makes
+ * it such a one: it is then read again, by the library, and answered or refused by what holds for
+ * all requests. So nothing is refused here, and what is taken here would have been there.
  */
 bool port_head_read(struct port_head *ret, char *data, size_t len);
 
@@ -51,7 +52,8 @@ struct port_ask {
 	uint64_t length; /* of the body; UINT64_MAX: chunked */
 };
 
-/* The request line, and what we say in place of what the client said about itself and about the body. */
+/* The request line, and what we say in place of what the client said about itself and about the
+ * body. */
 _must_check_ int port_ask_begin(const struct port_ask *q, struct buf *ret);
 /* One of the client's fields, if it goes in. */
 _must_check_ int port_ask_field(const struct port_ask *q, const char *name, const char *value,

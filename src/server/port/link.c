@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection to a port of a box. Its socket is born in the box's network, where the warden opens it; from there on it
- * is an operation like any other: hung up when the sandbox is paused or ends.
+ * A connection to a port of a box. Its socket is born in the box's network, where the warden opens
+ * it; from there on it is an operation like any other: hung up when the sandbox is paused or ends.
  */
 #include "server/port/port.h"
 
@@ -16,8 +16,8 @@
 #define SOCKET_MS 5000  /* the warden may take so long to open one */
 #define CONNECT_MS 5000 /* a program that listens and never accepts fills its queue */
 #define RECV_US 20000
-#define PLAIN_TCP                                                                                  \
-	"reno" /* there is nothing on a loopback that BBR, if it is the default, could find out */
+/* There is nothing on a loopback that BBR, if it is the default, could find out. */
+#define PLAIN_TCP "reno"
 #define TRIES 5
 #define BETWEEN_TRIES_MS 100
 #define HANDSHAKE_MS 5000 /* between two steps of it */
@@ -46,8 +46,8 @@ int port_link_wait(struct request *r, int fd, short events, int timeout_ms)
 /* --- TLS to a program (httpsPorts) ------------------------------------------------------------ */
 
 /*
- * The program's certificate is not looked at: whom we talk with is known from where the socket is, and what could be
- * in between could be the program itself.
+ * The program's certificate is not looked at: whom we talk with is known from where the socket is,
+ * and what could be in between could be the program itself.
  */
 
 static gnutls_certificate_credentials_t credentials;
@@ -185,7 +185,8 @@ static int link_connect(struct request *r, int fd, uint32_t family)
 	socklen_t len = sizeof(int);
 	int err = 0, n;
 
-	/* A socket whose connection was refused must forget that before it can be used for the next try. */
+	/* A socket whose connection was refused must forget that before it can be used for the next
+	 * try. */
 	(void)connect(fd, &nobody, sizeof(nobody));
 	n = port_link_connect(fd, family, r->port);
 	if (n != -EINPROGRESS)
@@ -236,7 +237,7 @@ static int link_connect_somehow(struct request *r)
 	return -ECONNREFUSED;
 }
 
-/* From here on recv() waits for a moment; whoever must not wait says so. */
+/* From here on recv() waits for a moment; MSG_DONTWAIT where it must not. */
 static void link_become_patient(int fd)
 {
 	const struct timeval moment = { .tv_usec = RECV_US };
@@ -337,7 +338,8 @@ static ssize_t link_send_some(struct port_link *l, struct iovec *iov, size_t n)
 	return sent < 0 ? (errno == EINTR ? -EAGAIN : -errno) : sent;
 }
 
-/* Something has come. In TLS it may be nothing of the program's: a server sends tickets before it reads anything. */
+/* Something has come. In TLS it may be nothing of the program's: a server sends tickets before it
+ * reads anything. */
 static bool link_has_answered(struct port_link *l)
 {
 	ssize_t n;
@@ -371,8 +373,8 @@ int port_link_send(struct request *r, struct port_link *l, struct iovec *iov, si
 }
 
 /*
- * Waits for a moment in recv() itself: most answers come so soon that nobody could have gone away meanwhile, and that
- * saves a call for each. After that, for the client and for our own end, too.
+ * Waits for a moment in recv() itself: most answers come so soon that nobody could have gone away
+ * meanwhile, and that saves a call for each. After that, for the client and for our own end, too.
  */
 static ssize_t link_receive(struct request *r, struct port_link *l, char *data, size_t max)
 {

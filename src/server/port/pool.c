@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to ports that have served a request and can serve another. They stay for a moment only: most programs
- * close one that is idle after five seconds. A thread looks after them each second, so those of a sandbox that was
- * paused or has ended (which hung them up) go as well; no more than a second later nothing holds its network.
+ * Connections to ports that have served a request and can serve another. They stay for a moment
+ * only: most programs close one that is idle after five seconds. A thread looks after them each
+ * second, so those of a sandbox that was paused or has ended (which hung them up) go as well; no
+ * more than a second later nothing holds its network.
  */
 #include "server/port/port.h"
 

@@ -2,24 +2,26 @@
 /*
  * Preview: requests for ports of a sandbox that are its own programs', not ours.
  *
- * Theory of operation: most of them take the express way (port/express.h). The others (a body, a WebSocket, TLS, a sandbox
- * that is to be woken, whatever is unusual) go through the same door as any request to us and are then a route like those of
- * files and commands, port_route. Their thread connects to the port from inside the box's network (a socket that the warden
- * made there), sends the request on, and the answer back, piece by piece:
+ * Theory of operation: most of them take the express way (port/express.h). The others (a body, a
+ * WebSocket, TLS, a sandbox that is to be woken, whatever is unusual) go through the same door as
+ * any request to us and are then a route like those of files and commands, port_route. Their thread
+ * connects to the port from inside the box's network (a socket that the warden made there), sends
+ * the request on, and the answer back, piece by piece:
  *
  *	port/visit.c     the route: the head and the body that are sent, what comes back
  *	port/upgrade.c   WebSockets: bytes both ways
  *
  * Both ways have in common:
  *
- *	port/link.c      a connection to a port, with TLS or without; what is sent and received on it
+ *	port/link.c      a connection to a port, with TLS or without, and what goes over it
  *	port/pool.c      connections that can be used again
  *	port/head.c      the head that is sent
  *	port/answer.c    what the program answers, read strictly
  *	port/rules.c     which headers go in and which come out
  *
- * The program is hostile, and so is the client. Neither learns anything of the other that is ours: no key and no token
- * of this service goes in, and what comes out by our own address cannot act there.
+ * The program is hostile, and so is the client. Neither learns anything of the other that is ours:
+ * no key and no token of this service goes in, and what comes out by our own address cannot act
+ * there.
  */
 #pragma once
 
@@ -48,14 +50,15 @@ struct port_link {
 };
 
 /*
- * Connects to 127.0.0.1, or else [::1], in the box's network. A port that is only being opened is given a moment.
- * -ECONNREFUSED: nobody listens; -EBUSY: the sandbox is not in a state for that; -ENOTCONN: it is gone;
- * -ETIMEDOUT: somebody listens, but does not accept. Here and below, -ECANCELED: the client has gone, -ESHUTDOWN: the
- * service stops.
+ * Connects to 127.0.0.1, or else [::1], in the box's network. A port that is only being opened is
+ * given a moment. -ECONNREFUSED: nobody listens; -EBUSY: the sandbox is not in a state for that;
+ * -ENOTCONN: it is gone; -ETIMEDOUT: somebody listens, but does not accept. Here and below,
+ * -ECANCELED: the client has gone, -ESHUTDOWN: the service stops.
  */
 _must_check_ int port_link_open(struct request *r, struct port_link **ret);
-/* Its parts, for who must not wait: a socket in the box's network that does not block; connect(), which may say
- * -EINPROGRESS; and a link made of the descriptor, which is taken over in any case. */
+/* Its parts, for callers that must not wait: a socket in the box's network that does not block;
+ * connect(), which may say -EINPROGRESS; and a link made of the descriptor, which is taken over in
+ * any case. */
 _must_check_ int port_link_socket(struct sandbox *b, uint32_t family);
 _must_check_ int port_link_connect(int fd, uint32_t family, uint32_t port);
 _must_check_ int port_link_adopt(int fd, struct sandbox *b, uint32_t port, struct port_link **ret);
@@ -67,8 +70,8 @@ _must_check_ int port_link_send(struct request *r, struct port_link *l, struct i
 				size_t n);
 /* Waits for bytes and receives some: 0 at the end. */
 _must_check_ ssize_t port_link_recv(struct request *r, struct port_link *l, char *data, size_t max);
-/* The next head, whole, in l->data from l->start on: its length. -ENODATA: the program ended the connection before it
- * said anything; -EPROTO. */
+/* The next head, whole, in l->data from l->start on: its length. -ENODATA: the program ended the
+ * connection before it said anything; -EPROTO. */
 _must_check_ ssize_t port_link_recv_head(struct request *r, struct port_link *l);
 
 /* What became of fd, or 0 after the time. */
@@ -96,13 +99,12 @@ void port_pool_put(struct port_pool *p, struct port_link *l);
 struct port_visit {
 	struct request *r;
 	struct port_link *link;
-	struct buf
-		head; /* of the request: kept until an answer comes, in case that it must be sent again */
-	bool chunked; /* the request's body */
+	struct buf head; /* of the request: kept in case that it must be sent again */
+	bool chunked;    /* the request's body */
 	bool upgrade;
 	bool own_address;
 	bool counted; /* among the sandbox's */
-	bool unsent; /* the program has part of the request only: nothing else may be sent behind it */
+	bool unsent;  /* the program has part of the request only: nothing more may follow it */
 	struct port_answer answer;
 	uint64_t left;   /* of a body of known length */
 	bool ended;      /* all of the body was received */

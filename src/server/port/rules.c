@@ -36,9 +36,9 @@ static const char *const kept_from_box[] = {
 };
 
 /*
- * Of an answer to a client that came by our own address: whatever would have an effect there beyond this answer. Cookies,
- * storage and workers would be ours, a promise about TLS would be about our host, and a cache would keep the answer under a
- * path of ours.
+ * Of an answer to a client that came by our own address: whatever would have an effect there beyond
+ * this answer. Cookies, storage and workers would be ours, a promise about TLS would be about our
+ * host, and a cache would keep the answer under a path of ours.
  */
 static const char *const kept_from_our_origin[] = {
 	"Set-Cookie",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WebSockets. Once the program has said 101, the library hands the client's connection to us, in the connection's own
- * thread, which then carries bytes both ways until one side ends. With TLS we go on with the library's session: what it
- * offers instead, a pair of sockets that it shovels back and forth itself, has buffers of a few bytes when its memory is used
- * up, which it is after any request (0.9.75).
+ * WebSockets. Once the program has said 101, the library hands the client's connection to us, in
+ * the connection's own thread, which then carries bytes both ways until one side ends. With TLS we
+ * go on with the library's session: what it offers instead, a pair of sockets that it shovels back
+ * and forth itself, has buffers of a few bytes when its memory is used up, which it is after any
+ * request (0.9.75).
  */
 #include "server/port/port.h"
 
@@ -76,7 +77,7 @@ static short side_events(const struct side *s, bool reads, bool writes)
 
 /* --- both ways -------------------------------------------------------------------------------- */
 
-/* What there is already, and room for what comes. */
+/* What there is already, and space for what comes. */
 static int way_make(struct way *w, const char *data, size_t len)
 {
 	w->size = MAX(PIECE, len);
@@ -116,8 +117,8 @@ static bool carry(struct way *w, const struct side *from, const struct side *to)
 	return is_full(w) || !w->last;
 }
 
-/* Reads a side only while there is room for what it says, and asks for room only where something is to go. False when
- * the service stops. */
+/* Reads a side only while there is space for what it says, and asks for space only where something
+ * is to go. False when the service stops. */
 static bool wait_for_either(const struct upgraded *u)
 {
 	short client = side_events(&u->client, !is_full(&u->in), is_full(&u->out));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One visit by way of the HTTP library: the request's head and body go in, the answer comes out. No body is ever kept: each
- * piece goes on as it comes, so events arrive when they happen. Where the answer breaks off the client's connection is
- * reset, so that nobody takes a part for the whole.
+ * One visit by way of the HTTP library: the request's head and body go in, the answer comes out. No
+ * body is ever kept: each piece goes on as it comes, so events arrive when they happen. Where the
+ * answer breaks off the client's connection is reset, so that nobody takes a part for the whole.
  */
 #include "server/port/port.h"
 
@@ -183,7 +183,8 @@ static int visit_send_anew(struct port_visit *v)
 	r = port_link_open(v->r, &v->link);
 	if (r == 0)
 		return visit_send_head(v);
-	/* A program that hangs up before it is connected has said nothing that could be read: there is no connection. */
+	/* A program that hangs up before it is connected has said nothing that could be read: there
+	 * is no connection. */
 	return may_have_answered(r) ? -ECONNABORTED : r;
 }
 
@@ -200,8 +201,9 @@ static void visit_release(struct port_visit *v, bool keep)
 {
 	struct port_link *l = take_ptr(v->link);
 
-	/* Bytes behind the answer: whoever sends those is not trusted with another request. TLS has always some. And a
-	 * program that did not read a body would take it for the next request. */
+	/* Bytes behind the answer: a program that sends those is not trusted with another request.
+	 * TLS has always some. And a program that did not read a body would take it for the next
+	 * request. */
 	if (l && keep && v->answer.keeps && !v->unsent && !exchange_of(v->r)->has_body &&
 	    l->start == l->end && !l->tls) {
 		l->start = l->end = 0;
@@ -234,8 +236,8 @@ int port_reply_fields(const struct port_visit *v, struct MHD_Response *reply)
 	}
 	if (!v->own_address)
 		return 0;
-	/* Shown in a browser at our own address, it is nobody: no scripts, no cookies, no storage of ours, and no cache
-	 * keeps it for an answer of ours. */
+	/* Shown in a browser at our own address, it is nobody: no scripts, no cookies, no storage
+	 * of ours, and no cache keeps it for an answer of ours. */
 	if (MHD_add_response_header(reply, "Content-Security-Policy", "sandbox") != MHD_YES ||
 	    MHD_add_response_header(reply, "X-Content-Type-Options", "nosniff") != MHD_YES ||
 	    MHD_add_response_header(reply, "Cache-Control", "no-store") != MHD_YES)
@@ -258,7 +260,8 @@ static ssize_t answer_bytes(struct port_visit *v, char *data, size_t max)
 	return (ssize_t)n;
 }
 
-/* An end that is the end of the body only if the sandbox is still there: one that was hung up ends like that, too. */
+/* An end that is the end of the body only if the sandbox is still there: one that was hung up ends
+ * like that, too. */
 static ssize_t answer_to_end(struct port_visit *v, ssize_t n)
 {
 	bool running;
@@ -343,8 +346,8 @@ static struct MHD_Response *answer_make_empty(struct port_visit *v)
 						 BLOCK, answer_read_nothing, NULL, NULL);
 }
 
-/* A body that has arrived whole goes out together with its head. A small one is copied, so that the connection can serve
- * others meanwhile. */
+/* A body that has arrived whole goes out together with its head. A small one is copied, so that the
+ * connection can serve others meanwhile. */
 static struct MHD_Response *answer_make_whole(struct port_visit *v)
 {
 	struct port_link *l = v->link;
@@ -391,7 +394,8 @@ static int visit_reply(struct port_visit *v)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* The head of the answer itself: those of 1xx before it are passed over, but for the one that was asked for. */
+/* The head of the answer itself: those of 1xx before it are passed over, but for the one that was
+ * asked for. */
 static int visit_read_answer(struct port_visit *v)
 {
 	bool to_head = strcmp(v->r->method, "HEAD") == 0;
@@ -413,7 +417,8 @@ static int visit_read_answer(struct port_visit *v)
 	return -EPROTO;
 }
 
-/* What was kept open may have been closed at the very moment that it was used: once more, with a new one. */
+/* What was kept open may have been closed at the very moment that it was used: once more, with a
+ * new one. */
 static int visit_read_answer_or_repeat(struct port_visit *v)
 {
 	int r = visit_read_answer(v);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client's connection on the express way: from one request to the next, and the answers on their way.
+ * A client's connection on the express way: from one request to the next, and the answers on their
+ * way.
  *
- * Nothing more is read from the program while the client has not taken what there is, so a slow client slows the program,
- * and what is kept for it is bounded. Where the answer breaks off the client's connection is reset, so that nobody takes a
- * part for the whole.
+ * Nothing more is read from the program while the client has not taken what there is, so a slow
+ * client slows the program, and what is kept for it is bounded. Where the answer breaks off the
+ * client's connection is reset, so that nobody takes a part for the whole.
  */
 #include "server/port/express_priv.h"
 
@@ -21,7 +22,8 @@
 
 #define OUT_MAX (2 * EXPRESS_PIECE) /* a piece, and a head before it */
 #define LOG_US UINT64_C(1000000)    /* visits within that time are one line of the log */
-/* Who has said all may still hear the answer, if it comes soon. Most who end their side of the connection are gone. */
+/* A client that has said all may still hear the answer, if it comes soon. Most that end their side
+ * of the connection are gone. */
 #define LEAVING_US UINT64_C(20000)
 #define INTERIM_MAX 16 /* answers of 1xx before the real one */
 
@@ -77,8 +79,9 @@ int visitor_new(struct express_thread *t, struct connection *c, const struct soc
 	v->out.max = OUT_MAX;
 	port_client_text((const struct sockaddr *)peer, v->client);
 	(void)setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	/* From here on it is the thread's: it may know of it before it is in the list, but takes it out only under the lock.
-	 * Nobody else may take one out, so what cannot be watched is never in. */
+	/* From here on it is the thread's: it may know of it before it is in the list, but takes it
+	 * out only under the lock. Nobody else may take one out, so what cannot be watched is never
+	 * in. */
 	pthread_mutex_lock(&t->lock);
 	r = express_watch(t, v->fd, v);
 	if (r == 0)
@@ -245,7 +248,7 @@ static int answer_add_framing(const struct visitor *v, struct buf *b)
 	return head_add_line(b, "Content-Length", length);
 }
 
-/* Who passes on an answer without a date says when it came. */
+/* An answer without a date gets one: when it came. */
 static int answer_add_date(struct buf *b)
 {
 	static _Thread_local char text[HEAD_DATE_SIZE];
@@ -280,7 +283,8 @@ static int answer_write_head(const struct visitor *v, struct buf *b)
 	return r == 0 ? buf_add(b, "\r\n", 2) : r;
 }
 
-/* The head of the answer itself, and *data behind it: those of 1xx before it are passed over. -EAGAIN: it has not come. */
+/* The head of the answer itself, and *data behind it: those of 1xx before it are passed over.
+ * -EAGAIN: it has not come. */
 static int answer_read_head(struct visitor *v, char **data, size_t *len)
 {
 	do {
@@ -333,7 +337,7 @@ static void answer_add_chunk(struct visitor *v, struct parcel *p, const char *da
 		parcel_add(p, "\r\n", 2);
 }
 
-/* Bytes behind the answer: whoever sends those is not trusted with another request. */
+/* Bytes behind the answer: a program that sends those is not trusted with another request. */
 static void answer_has_rest(struct visitor *v, size_t rest)
 {
 	if (rest > 0)
@@ -384,8 +388,9 @@ static int answer_take_body(struct visitor *v, struct parcel *p, char *data, siz
 
 /* --- an answer's piece ------------------------------------------------------------------------ */
 
-/* The next request may have the connection although the client has not taken all. And before the client hears the end, or
- * its next request finds a program busy with a connection that nobody uses. */
+/* The next request may have the connection although the client has not taken all. And before the
+ * client hears the end, or its next request finds a program busy with a connection that nobody
+ * uses. */
 static void visitor_give_call_back(struct visitor *v)
 {
 	if (v->ended && v->call)
@@ -423,7 +428,8 @@ static int answer_pass_on(struct visitor *v, char *data, size_t len)
 	return r == 0 ? visitor_deliver(v, &p) : r;
 }
 
-/* An end that is the end of the body only if the sandbox is still there: one that was hung up ends like that, too. */
+/* An end that is the end of the body only if the sandbox is still there: one that was hung up ends
+ * like that, too. */
 static void answer_hung_up(struct visitor *v, ssize_t n)
 {
 	struct parcel p = { 0 };
@@ -479,8 +485,8 @@ void visitor_hear(struct visitor *v)
 	const struct call *l = v->call;
 
 	answer_take_piece(v);
-	/* While the client has not taken this, nothing more is asked for: visitor_send_rest() does it
-	 * then. The next request may have begun, with another call. */
+	/* While the client has not taken this, nothing more is asked for: visitor_send_rest() does
+	 * it then. The next request may have begun, with another call. */
 	if (v->call == l && !visitor_owes(v) && call_await(v->call) < 0)
 		visitor_give_up(v);
 }
@@ -510,7 +516,8 @@ static void visitor_send_rest(struct visitor *v)
 
 /* --- a request -------------------------------------------------------------------------------- */
 
-/* What lies in the kernel, as far as there is room for it: thread->asked. False: it is not for here. */
+/* What lies in the kernel, as far as there is space for it: thread->asked. False: it is not for
+ * here. */
 static bool visitor_peek(struct visitor *v, size_t *ret_n)
 {
 	struct express_thread *t = v->thread;
@@ -565,7 +572,8 @@ static int visitor_write_head(struct visitor *v)
 	return r == 0 ? port_ask_end(to) : r;
 }
 
-/* With a call that is connected. The head goes whole or not at all: part of one is never acted upon. */
+/* With a call that is connected. The head goes whole or not at all: part of one is never acted
+ * upon. */
 static void visitor_ask(struct visitor *v)
 {
 	const struct buf *head = &v->thread->head;
