@@ -34,6 +34,8 @@ function makeImport(file) {
 // Node before 20.10 has no such loader for scripts: names are resolved as require does.
 function olderImport(file) {
 	const resolver = createRequire(file);
+	// It warns once, in the middle of an import.
+	quietly(() => require('internal/util').emitExperimentalWarning('Importing JSON modules'));
 	return async (specifier, options) => {
 		const found = /^(data|file|node|https?):/.test(specifier) ? specifier : resolver.resolve(specifier);
 		return import(path.isAbsolute(found) ? pathToFileURL(found).href : found, options);

@@ -25,9 +25,29 @@ const OPTIONS = {
 	allowHashBang: true,
 };
 
+// Import attributes for the acorn of Node 18, which does not know them. A newer one has read them when it comes to the
+// end of the declaration.
+const Parser = acorn.Parser.extend((Base) => class extends Base {
+	parseImport(node) {
+		this.importing = node;
+		return super.parseImport(node);
+	}
+
+	semicolon() {
+		const node = this.importing;
+		this.importing = undefined;
+		if (node && this.eat(acorn.tokTypes._with)) {
+			node.attributes = this.parseObj(false).properties;
+			if (node.attributes.some(({ value }) => typeof value?.value !== 'string'))
+				this.unexpected(node.start);
+		}
+		super.semicolon();
+	}
+});
+
 function parse(source) {
 	try {
-		return acorn.parse(source, OPTIONS);
+		return Parser.parse(source, OPTIONS);
 	} catch {
 		return null;
 	}

@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+struct agent_request;
+
 #define AGENT_CONTROL_FD 3
 #define AGENT_PIDS_FD 4  /* a /proc with every process, which nobody else has, or nothing */
 #define AGENT_JOIN_MAX 7 /* cgroups a command joins */
@@ -22,7 +24,7 @@ extern struct agent_defaults agent_defaults;
 #define AGENT_GROUPS_MAX 32
 #define AGENT_PATH_MAX 255 /* of a home directory or shell in /etc/passwd */
 
-/* Somebody of the box's /etc/passwd. */
+/* A user of the box's /etc/passwd. */
 struct agent_user {
 	uint32_t uid;
 	uint32_t gid;
@@ -33,10 +35,17 @@ struct agent_user {
 	uint32_t groups[AGENT_GROUPS_MAX]; /* the supplementary ones, of /etc/group */
 };
 
-/* user.c: -ENOENT when there is no such user. What it reads was written by whoever runs in the box. */
+/* user.c: -ENOENT when there is no such user. What it reads may have been written by anything in the box. */
 _must_check_ int agent_user_lookup(const char *name, struct agent_user *ret);
 _must_check_ int agent_user_find(const char *passwd_path, const char *group_path, const char *name,
 				 struct agent_user *ret);
+
+/* Puts the user's variables (and a terminal's) before those that came; the last of a name wins. */
+_must_check_ int agent_user_environment(struct agent_request *q, const struct agent_user *user,
+					bool tty);
+
+/* Enters the directory: relative to the user's home, or from "~"; nothing means the home. */
+_must_check_ int agent_user_enter(const struct agent_request *q, const struct agent_user *user);
 
 /* become.c. First of all, in the agent: what there is to drop. */
 _must_check_ int agent_read_bounding_set(void);
@@ -61,17 +70,5 @@ _must_check_ int agent_raise_capabilities(void);
 /* For a child that has started a command of another user and has nothing left to do but to end it. */
 _must_check_ int agent_keep_kill(void);
 
-/* fds.c: closes everything but 0 to 2 and these; negative ones are passed over. A child that keeps a copy
- * of another command's pipe keeps that command from seeing its end. */
-void agent_keep_fds(const int *fds, size_t n);
-
 /* main.c: the /proc to look for processes in. Where a kernel cannot make one for us, the one that all see. */
 int agent_pids(void);
-
-/* child.c: what every process of the box does that is not the agent itself. */
-_must_check_ int agent_join_cgroups(const int *fds, size_t n);
-_must_check_ int agent_set_oom_score(int score);
-void agent_unblock_signals(void);
-
-/* fs/files.c: the forked child of a file transfer: never returns. */
-_noreturn_ void agent_files_run(enum wire_type type, const struct wire_files *request, int sock);

@@ -6,17 +6,49 @@
  */
 #include "agent/child.h"
 
-#include "agent/kernel/kernel.h"
-
 #include "sys/payload.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define KEEP_MAX 32
 
 extern char **environ;
+
+static void close_between(int above, int below)
+{
+	if (below - above > 1)
+		(void)syscall(SYS_close_range, above + 1, below - 1, 0);
+}
+
+void agent_keep_fds(const int *fds, size_t n)
+{
+	int sorted[KEEP_MAX], last = 2;
+	size_t n_sorted = 0;
+
+	if (n > KEEP_MAX)
+		_exit(1);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = n_sorted;
+
+		if (fds[i] <= 2)
+			continue;
+		for (; at > 0 && sorted[at - 1] > fds[i]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = fds[i];
+		n_sorted++;
+	}
+	for (size_t i = 0; i < n_sorted; i++) {
+		close_between(last, sorted[i]);
+		last = sorted[i];
+	}
+	(void)syscall(SYS_close_range, last + 1, ~0U, 0);
+}
 
 static _noreturn_ void fail(const struct agent_child *c, enum wire_step step, int err)
 {
@@ -34,9 +66,22 @@ int agent_join_cgroups(const int *fds, size_t n)
 	return 0;
 }
 
-int agent_set_oom_score(int score)
+int agent_pipe(const struct wire_exec *q, int *ret_read, int *ret_write)
 {
-	return payload_set_oom_score(score);
+	int fds[2], r;
+
+	(void)setfsgid(q->gid);
+	(void)setfsuid(q->uid);
+	r = pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0;
+	(void)setfsuid(getuid());
+	(void)setfsgid(getgid());
+	/* Which made the kernel forget that we die with whoever made the box, also when we are frozen. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (r < 0)
+		return r;
+	*ret_read = fds[0];
+	*ret_write = fds[1];
+	return 0;
 }
 
 /* Where an interpreter looks for its pipes. Nothing of ours is there: in the agent, whose numbers these are,
@@ -89,7 +134,7 @@ void agent_unblock_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-void agent_child_exec(const struct agent_child *c, struct request *q)
+void agent_child_exec(const struct agent_child *c, struct agent_request *q)
 {
 	struct agent_user user = { .uid = c->request.uid, .gid = c->request.gid };
 	int r;
@@ -103,17 +148,17 @@ void agent_child_exec(const struct agent_child *c, struct request *q)
 	if (r == 0)
 		r = set_kernel_fds(c);
 	if (r == 0)
-		r = request_environment(q, &user, c->tty);
+		r = agent_user_environment(q, &user, c->tty);
 	if (r < 0)
 		fail(c, WIRE_STEP_REQUEST, r);
 	give_stdio(c, &user);
-	r = request_set_limits(&c->request);
+	r = agent_request_set_limits(&c->request);
 	if (r < 0)
 		fail(c, WIRE_STEP_RLIMIT, r);
 	r = agent_become_payload(&user);
 	if (r < 0)
 		fail(c, user.uid == 0 && r == -EPERM ? WIRE_STEP_USER : WIRE_STEP_DROP, r);
-	r = request_enter(q, &user);
+	r = agent_user_enter(q, &user);
 	if (r < 0)
 		fail(c, WIRE_STEP_CWD, r);
 
@@ -124,7 +169,7 @@ void agent_child_exec(const struct agent_child *c, struct request *q)
 
 void agent_child_run(const struct agent_child *c, int sock, const int *join_fds, size_t n_join)
 {
-	static struct request q;
+	static struct agent_request q;
 	int keep[7 + AGENT_JOIN_MAX] = { c->status_fd,
 					 sock,
 					 c->in_fd,
@@ -141,11 +186,11 @@ void agent_child_run(const struct agent_child *c, int sock, const int *join_fds,
 	agent_keep_fds(keep, 7 + n_join);
 	r = agent_join_cgroups(join_fds, n_join);
 	if (r == 0)
-		r = agent_set_oom_score(c->request.oom_score_adj);
+		r = payload_set_oom_score(c->request.oom_score_adj);
 	if (r < 0)
 		fail(c, WIRE_STEP_CGROUP, r);
 	q.label_fd = c->status_fd;
-	r = request_read(sock, &q);
+	r = agent_request_read(sock, &q);
 	if (r < 0)
 		fail(c, WIRE_STEP_REQUEST, r);
 	agent_child_exec(c, &q);

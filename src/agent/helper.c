@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/helper.h"
 
-#include "agent/agent.h"
+#include "agent/child.h"
+#include "sys/payload.h"
 
 #include <sys/wait.h>
 
@@ -69,7 +70,7 @@ int helper_confine(int sock)
 		return 0;
 	r = agent_join_cgroups(d->join_fds, d->n_join);
 	if (r == 0)
-		r = agent_set_oom_score(d->request.oom_score_adj);
+		r = payload_set_oom_score(d->request.oom_score_adj);
 	agent_keep_fds(&sock, 1);
 	return r;
 }

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/loop.h"
 
-#include "agent/command/command.h"
-#include "agent/kernel/kernel.h"
 #include "base/clock.h"
 
 #include <poll.h>
 
-/* Control and signals and sudo, each command's four and its followers, the short operations, each kernel's five,
- * each cell and the two helpers that it may have. */
-#define WATCHES_MAX                                                                                \
-	(3 + COMMANDS_MAX * (4 + FOLLOWERS_MAX) + WRITERS_MAX + LISTERS_MAX + KERNEL_SLOTS * 5 +   \
-	 CELLS_MAX * 3 + KERNEL_LISTERS_MAX)
 #define WAIT_MAX_MS 600000
 
-static struct pollfd polls[WATCHES_MAX];
+static struct pollfd polls[LOOP_WATCHES_MAX];
 static struct {
 	void (*ready)(void *object, short events);
 	void *object;
-} watches[WATCHES_MAX];
+} watches[LOOP_WATCHES_MAX];
 static size_t n_watches;
 static uint64_t wake_us = UINT64_MAX;
 static uint64_t now_us; /* 0: before the first round */
@@ -27,8 +20,8 @@ void loop_watch(int fd, short events, void (*ready)(void *object, short events),
 {
 	if (fd < 0)
 		return;
-	if (n_watches == WATCHES_MAX)
-		abort(); /* the bound above is wrong */
+	if (n_watches == LOOP_WATCHES_MAX)
+		abort(); /* main.c counts them */
 	polls[n_watches] = (struct pollfd){ .fd = fd, .events = events };
 	watches[n_watches].ready = ready;
 	watches[n_watches].object = object;

@@ -32,6 +32,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 
 #define NOFILE 8192 /* more than the tables here can hold at once */
 
@@ -189,6 +190,33 @@ static void signal_ready(void *object, short events)
 	(void)!read(signal_fd, &info, sizeof(info));
 }
 
+/* Whatever has ended, of all that we have forked and all that has lost its parent. */
+static void reap(void)
+{
+	for (;;) {
+		struct rusage used;
+		int status;
+		pid_t pid = wait4(-1, &status, WNOHANG, &used);
+
+		if (pid < 0 && errno == EINTR)
+			continue;
+		if (pid < 0 && errno != ECHILD)
+			_exit(1); /* the host must not wait for an end that we missed */
+		if (pid <= 0)
+			return;
+		helper_reaped(pid);
+		kernels_reaped(pid, status, &used);
+		commands_reaped(pid, status);
+	}
+}
+
+/* Control and signals and sudo, each command's four and its followers, the short operations, each kernel's five,
+ * each cell and the two helpers that it may have. */
+_Static_assert(3 + COMMANDS_MAX * (4 + FOLLOWERS_MAX) + WRITERS_MAX + LISTERS_MAX +
+			       KERNEL_SLOTS * 5 + CELLS_MAX * 3 + KERNEL_LISTERS_MAX <=
+		       LOOP_WATCHES_MAX,
+	       "the loop has a place for each");
+
 static _noreturn_ void serve(void)
 {
 	for (;;) {
@@ -201,7 +229,7 @@ static _noreturn_ void serve(void)
 		/* Last: what is freed in a round is not given out again in it (but writers: command/input.c). */
 		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
 		loop_wait();
-		commands_reap();
+		reap();
 		commands_finish();
 		kernels_finish();
 	}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The box's /etc/passwd and /etc/group, which whoever runs in the box may have written. Read by hand, with
+ * Users of the box, and the environment and directory that a process of theirs begins with. The box's
+ * /etc/passwd and /etc/group may have been written by anything that runs in it. They are read by hand, with
  * a bound on everything, because the C library's readers have none.
  */
 #include "agent/agent.h"
 
 #include "base/parse.h"
+#include "wire/request.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -185,4 +187,89 @@ int agent_user_find(const char *passwd_path, const char *group_path, const char 
 int agent_user_lookup(const char *name, struct agent_user *ret)
 {
 	return agent_user_find("/etc/passwd", "/etc/group", name, ret);
+}
+
+/* --- what a process of its gets ------------------------------------------------------------------- */
+
+static size_t name_len(const char *variable)
+{
+	return (size_t)(strchr(variable, '=') - variable);
+}
+
+/* Is there one of the same name behind it? */
+static bool is_overridden(const struct agent_request *q, size_t i)
+{
+	size_t len = name_len(q->envs[i]) + 1;
+
+	for (size_t k = i + 1; k < q->n_envs; k++)
+		if (strncmp(q->envs[k], q->envs[i], len) == 0)
+			return true;
+	return false;
+}
+
+static void remove_overridden(struct agent_request *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->n_envs; i++) {
+		if (is_overridden(q, i))
+			free(q->envs[i]);
+		else
+			q->envs[n++] = q->envs[i];
+	}
+	q->n_envs = n;
+	q->envs[n] = NULL;
+}
+
+static char *variable(const char *name, const char *value)
+{
+	char *text = NULL;
+
+	return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+int agent_user_environment(struct agent_request *q, const struct agent_user *user, bool tty)
+{
+	const struct {
+		const char *name, *value;
+		bool on;
+	} defaults[REQUEST_DEFAULTS_MAX] = {
+		{ "HOME", user->home, user->name[0] },    { "USER", user->name, user->name[0] },
+		{ "LOGNAME", user->name, user->name[0] }, { "SHELL", user->shell, user->name[0] },
+		{ "TERM", "xterm-256color", tty },
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < REQUEST_DEFAULTS_MAX; i++)
+		n += defaults[i].on;
+	memmove(q->envs + n, q->envs, q->n_envs * sizeof(q->envs[0]));
+	q->n_envs += n;
+	n = 0;
+	for (size_t i = 0; i < REQUEST_DEFAULTS_MAX; i++) {
+		if (!defaults[i].on)
+			continue;
+		q->envs[n] = variable(defaults[i].name, defaults[i].value);
+		if (!q->envs[n++])
+			return -ENOMEM;
+	}
+	remove_overridden(q);
+	return 0;
+}
+
+int agent_user_enter(const struct agent_request *q, const struct agent_user *user)
+{
+	const char *cwd = q->cwd;
+
+	if (!user->name[0])
+		return chdir(cwd[0] ? cwd : "/") < 0 ? -errno : 0;
+	if (cwd[0] == '/')
+		return chdir(cwd) < 0 ? -errno : 0;
+	if (cwd[0] == '~' && (cwd[1] == '/' || cwd[1] == '\0'))
+		cwd++;
+	while (*cwd == '/')
+		cwd++;
+	/* A user without a home starts at the root, as when logging in. */
+	if (chdir(user->home) < 0 && (*cwd || chdir("/") < 0))
+		return -errno;
+	return *cwd && chdir(cwd) < 0 ? -errno : 0;
 }

@@ -21,6 +21,10 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
+/* What has that member at that address. */
+#define container_of(pointer, type, member)                                                        \
+	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
 /*
  * Each argument is evaluated once: what is asked twice may answer otherwise the second time. One inside of another
  * needs names of its own. Signed and unsigned do not go together, unless one of them is a constant.

@@ -5,14 +5,6 @@
 #include "egress/egress_priv.h"
 #include "service/config.h"
 
-/* --- loop.c ---------------------------------------------------------------------------------------- */
-
-_must_check_ int loop_open(struct egress *g);
-/* Until loop_stop(); the status to exit with. */
-int loop_run(struct egress *g);
-void loop_stop(struct egress *g, int status);
-void loop_close(struct egress *g); /* nobody uses it any more */
-
 /* --- settings.c ------------------------------------------------------------------------------------ */
 
 /* --egress.KEY=VALUE and --learn, and GLOVEBOX_EGRESS_PROXY. */

@@ -3,7 +3,7 @@
  * Between the files of egress: one thread, one loop, no file, no capability. It resolves and dials what a box's policy
  * allows, and knows a box only by the doors it came through.
  *
- *	main.c     start and settings       loop.c      descriptors and timers
+ *	main.c     start and settings
  *	seal.c     what it gives up         talk.c      messages of warden and server
  *	rules/nets.c     boxes by id, doors       rules/apply.c     policies, and cutting what they end
  *	report.c   the log of connections   flow/resolve.c   names to checked addresses
@@ -26,6 +26,7 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "policy/policy.h"
+#include "sys/loop.h"
 #include "wire/egress.h"
 
 #define EGRESS_ADDRESSES_MAX 16 /* of one name; the rest is not used */
@@ -33,34 +34,6 @@
 struct egress;
 struct net;
 struct conn;
-
-/* --- loop.c (D) ------------------------------------------------------------------------------------ */
-
-/* A descriptor that is waited for, level-triggered. */
-struct watch {
-	void (*ready)(struct egress *g, struct watch *self, uint32_t events /* EPOLL* */);
-	int fd; /* -EBADF: not watched. A copy: its owner closes it, after watch_remove() */
-	uint32_t events; /* EPOLLIN, EPOLLOUT, EPOLLRDHUP; errors always come */
-};
-
-#define WATCH_INIT                                                                                 \
-	{                                                                                          \
-		.fd = -EBADF                                                                       \
-	}
-
-struct timer {
-	void (*due)(struct egress *g, struct timer *self);
-	uint64_t at_us; /* of clock_boot_us() */
-	size_t place;   /* in the heap, from 1; 0: not in it */
-};
-
-_must_check_ int watch_add(struct egress *g, struct watch *w, int fd, uint32_t events,
-			   void (*ready)(struct egress *g, struct watch *self, uint32_t events));
-void watch_change(struct egress *g, struct watch *w, uint32_t events);
-void watch_remove(struct egress *g,
-		  struct watch *w); /* also safe while its event is being handled */
-void timer_set(struct egress *g, struct timer *t, uint64_t at_us);
-void timer_clear(struct egress *g, struct timer *t);
 
 /* --- a box (D: rules/nets.c, rules/apply.c) ---------------------------------------------------------------------- */
 
@@ -112,7 +85,9 @@ struct net {
 };
 
 struct egress {
-	int epoll_fd;
+	struct loop loop;
+	bool is_over; /* it ends, with this status */
+	int status;
 	bool learn;              /* the local operator's: everything is let through */
 	struct policy_sets sets; /* the operator's */
 	struct sockaddr_storage
@@ -122,8 +97,14 @@ struct egress {
 	bool has_ipv6;       /* this machine reaches IPv6 addresses beyond itself */
 	size_t n_conns;      /* of all boxes */
 	size_t conns_max;
-	void *loop, *talk, *resolver, *tls, *nets, *own; /* each file's own */
+	void *talk, *resolver, *tls, *nets, *own; /* each file's own */
 };
+
+/* What the handlers of its loop begin with. */
+static inline struct egress *egress_of(struct loop *l)
+{
+	return container_of(l, struct egress, loop);
+}
 
 /* policy_address() for this box, and no address of this machine itself unless the operator opens it. Everything that is dialed
  * has passed this. */

@@ -12,14 +12,16 @@
  * Must never  take a box's word for who it is, dial an address that was not checked, tell a secret to anybody but the host
  *             it is for.
  *
- * Theory of operation: one thread and one loop (loop.c). Doors and the two sockets are watched from it; everything
+ * Theory of operation: one thread and one loop (sys/loop.h). Doors and the two sockets are watched from it; everything
  * else hangs on a connection or a question that came through a door. It ends when the warden's socket does.
  */
 #include "egress/core.h"
 
 #include <sys/resource.h>
 
-static struct egress egress = { .epoll_fd = -EBADF };
+#define TIMERS 1024 /* that there is place for from the start */
+
+static struct egress egress = { .loop = LOOP_INIT };
 
 /* As root the separation would be none. */
 static int check_user(struct fail *fail)
@@ -68,7 +70,7 @@ static int prepare(struct egress *g, const struct config *c, struct fail *fail)
 	raise_descriptors();
 	r = ignore_signals();
 	if (r == 0)
-		r = loop_open(g);
+		r = loop_open(&g->loop, TIMERS);
 	if (r == 0)
 		r = nets_open(g);
 	if (r == 0)
@@ -102,7 +104,9 @@ int main(int argc, char *argv[])
 			      EGRESS_WARDEN_FD, strerror(-r));
 		return EXIT_FAILURE;
 	}
-	r = loop_run(&egress);
-	loop_close(&egress);
-	return r;
+	while (!egress.is_over)
+		if (loop_turn(&egress.loop) < 0)
+			return EXIT_FAILURE;
+	loop_close(&egress.loop);
+	return egress.status;
 }

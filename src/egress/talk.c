@@ -22,7 +22,7 @@
 #define RETRY_US 50000        /* when there was no memory for an answer */
 
 struct talk {
-	struct watch warden, server;
+	struct source warden, server;
 	int warden_fd, server_fd;
 	uint64_t servers; /* that there have been */
 	bool answer_waits;
@@ -57,9 +57,9 @@ static int set_nonblocking(int fd)
 
 static void hang_up(struct egress *g, struct talk *t)
 {
-	watch_remove(g, &t->server);
+	source_remove(&g->loop, &t->server);
 	fd_closep(&t->server_fd);
-	timer_clear(g, &t->retry);
+	timer_clear(&g->loop, &t->retry);
 	t->answer_waits = false;
 }
 
@@ -82,12 +82,14 @@ static void send_answer(struct egress *g, struct talk *t)
 		return;
 	}
 	if (no_memory) /* that the socket can be written to says nothing now */
-		timer_set(g, &t->retry, clock_boot_us() + RETRY_US);
-	watch_change(g, &t->server, no_memory ? 0 : r < 0 ? EPOLLOUT : EPOLLIN);
+		timer_set(&g->loop, &t->retry, clock_boot_us() + RETRY_US);
+	source_change(&g->loop, &t->server, no_memory ? 0 : r < 0 ? EPOLLOUT : EPOLLIN);
 }
 
-static void retry_due(struct egress *g, struct timer *self)
+static void retry_due(struct loop *l, struct timer *self)
 {
+	struct egress *g = egress_of(l);
+
 	(void)self;
 	send_answer(g, g->talk);
 }
@@ -158,12 +160,12 @@ static void server_read(struct egress *g, struct talk *t)
 	}
 }
 
-static void server_ready(struct egress *g, struct watch *self, uint32_t events)
+static void server_ready(struct loop *l, struct source *self)
 {
+	struct egress *g = egress_of(l);
 	struct talk *t = g->talk;
 
-	(void)self;
-	if (t->answer_waits && (events & EPOLLOUT))
+	if (t->answer_waits && (self->came & EPOLLOUT))
 		send_answer(g, t);
 	else if (t->answer_waits)
 		hang_up(g, t); /* an error, and nobody takes the answer */
@@ -180,7 +182,7 @@ static int meet_server(struct egress *g, struct talk *t, int fd)
 	hang_up(g, t);
 	t->servers++;
 	if (r == 0)
-		r = watch_add(g, &t->server, fd, EPOLLIN, server_ready);
+		r = source_add(&g->loop, &t->server, fd, EPOLLIN, server_ready);
 	if (r < 0)
 		fd_close(fd);
 	else
@@ -252,25 +254,28 @@ static void warden_read(struct egress *g, struct talk *t)
 	}
 	if (r < 0)
 		talk_log("the warden cannot be understood: %s", strerror(-r));
-	loop_stop(g, r == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	g->is_over = true;
+	g->status = r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static void warden_ready(struct egress *g, struct watch *self, uint32_t events)
+static void warden_ready(struct loop *l, struct source *self)
 {
+	struct egress *g = egress_of(l);
+
 	(void)self;
-	(void)events;
 	warden_read(g, g->talk);
 }
 
 int talk_open(struct egress *g, int warden_fd)
 {
-	static struct talk t = {
-		.warden = WATCH_INIT, .server = WATCH_INIT, .warden_fd = -EBADF, .server_fd = -EBADF
-	};
+	static struct talk t = { .warden = SOURCE_INIT,
+				 .server = SOURCE_INIT,
+				 .warden_fd = -EBADF,
+				 .server_fd = -EBADF };
 	int r = set_nonblocking(warden_fd);
 
 	t.warden_fd = warden_fd;
 	t.retry.due = retry_due;
 	g->talk = &t;
-	return r < 0 ? r : watch_add(g, &t.warden, warden_fd, EPOLLIN, warden_ready);
+	return r < 0 ? r : source_add(&g->loop, &t.warden, warden_fd, EPOLLIN, warden_ready);
 }

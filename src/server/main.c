@@ -18,15 +18,17 @@
  * upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
  */
 #include "base/buf.h"
-#include "server/sandbox/boxes.h"
+#include "server/changes/boxes.h"
 #include "server/sandbox/clock.h"
 #include "server/http/connection.h"
+#include "server/changes/changes.h"
 #include "server/control/control.h"
-#include "server/run/route.h"
+#include "server/envd/envd.h"
+#include "server/interp/interp.h"
+#include "server/run/run.h"
 #include "server/http/http.h"
 #include "server/http/daemon.h"
-#include "server/sandbox/log_queue.h"
-#include "server/openapi.h"
+#include "server/sandbox/log.h"
 #include "server/sandbox/outlet.h"
 #include "server/port/port.h"
 #include "server/port/express.h"
@@ -153,8 +155,6 @@ static int open_store(struct server *s, struct fail *fail)
 /* Everything that can be done without another thread. */
 static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 {
-	size_t len;
-	const char *openapi = openapi_text(&len);
 	const struct route *const handlers[_PLANE_MAX] = { [PLANE_CONTROL] = control_routes,
 							   [PLANE_ENVD] = envd_routes,
 							   [PLANE_INTERPRETER] = interp_routes };
@@ -165,7 +165,7 @@ static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
 		return fail_set(fail, EIO, "libraries", "cannot initialise the libraries");
 	s->port_route = &port_route;
-	r = routes_new(openapi, len, handlers, &s->routes, fail);
+	r = routes_new(openapi_json, strlen(openapi_json), handlers, &s->routes, fail);
 	if (r == 0)
 		r = open_store(s, fail);
 	if (r == 0)
@@ -196,6 +196,14 @@ static int greet(struct server *s, struct fail *fail)
 	return boxes_take_up(s, fail);
 }
 
+static const struct chore chores[] = {
+	{ layers_tick, layers_stop },
+	{ orphans_tick, orphans_stop },
+	{ metrics_tick, metrics_stop },
+	{ envd_watchers_tick, envd_watchers_stop },
+	{ 0 },
+};
+
 static int start_threads(struct server *s, const struct http_tls *tls, struct fail *fail)
 {
 	int r = link_start(s->link);
@@ -212,9 +220,13 @@ static int start_threads(struct server *s, const struct http_tls *tls, struct fa
 	if (r < 0)
 		return fail_set(fail, -r, "start", "cannot start a thread: %s", strerror(-r));
 	boxes_kill_unknown(s);
-	r = control_start(s, fail);
+	r = boxes_finish_changes(s);
+	if (r == 0)
+		r = worker_start(s, chores);
+	if (r == 0)
+		r = deliver_start(s);
 	if (r < 0)
-		return r;
+		return fail_set(fail, -r, "control plane", "cannot start: %s", strerror(-r));
 	r = http_start(s, tls);
 	if (r < 0)
 		return fail_set(fail, -r, "HTTP",
@@ -277,7 +289,9 @@ static _noreturn_ void stop(struct server *s)
 		_exit(EXIT_SUCCESS); /* a thread that does not come back; the store survives that */
 	}
 	MHD_stop_daemon(s->daemon);
-	control_stop(s);
+	deliver_stop();
+	worker_stop();
+	once_stop();
 	port_pool_stop(s->ports);
 	outlets_stop(s->outlets); /* it asks the warden */
 	link_close(s->link);
@@ -288,7 +302,7 @@ static _noreturn_ void stop(struct server *s)
 	routes_free(s->routes);
 	store_close(s->store);
 	secret_key_close(s->secret_key);
-	control_run_stop();
+	run_languages_free();
 	curl_global_cleanup();
 	log_queue_stop();
 	exit(EXIT_SUCCESS);
@@ -296,7 +310,11 @@ static _noreturn_ void stop(struct server *s)
 
 int main(int argc, char *argv[])
 {
-	static struct server server = { .stop_fd = -EBADF };
+	static struct server server = {
+		.stop_fd = -EBADF,
+		.wake = change_wake,
+		.deliver = webhook_deliver,
+	};
 	struct http_tls tls = { 0 };
 	struct fail fail = { 0 };
 	int signal_fd = block_signals();
@@ -306,7 +324,7 @@ int main(int argc, char *argv[])
 	if (r == 0)
 		r = prepare(&server, &tls, &fail);
 	if (r == 0)
-		r = control_run_start(&fail);
+		r = run_languages_load(&fail);
 	if (r < 0) {
 		(void)fprintf(stderr, "glovebox-server: %s\n", fail.msg);
 		return WARDEN_EXIT_REFUSED;

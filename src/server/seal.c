@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/seal.h"
 
-#include "server/http/http.h"
 #include "sys/landlock.h"
+#include "wire/warden.h"
 
 #include <assert.h>
 #include <linux/filter.h>
@@ -25,8 +25,6 @@ static_assert(ARRAY_SIZE(server_filter_code) <= BPF_MAXINSNS, "longer than the k
 #define CAN_SEAL true
 #endif
 
-static int abi;
-
 /* Libraries load code when they are first used: let them, while they can. */
 static void warm_up(void)
 {
@@ -47,7 +45,7 @@ static void warm_up(void)
  *   resolv.conf, hosts, …    read: to find a webhook's address
  *   /dev/null, urandom       what libraries open
  */
-static int restrict_files(struct fail *fail)
+static int restrict_files(int *ret_abi, struct fail *fail)
 {
 	static const struct landlock_path paths[] = {
 		{ "/proc/self/fd/5", LANDLOCK_READ | LANDLOCK_CHANGE },
@@ -66,7 +64,7 @@ static int restrict_files(struct fail *fail)
 		{ "/dev/null", LANDLOCK_READ | LANDLOCK_WRITE },
 		{ "/dev/urandom", LANDLOCK_READ },
 	};
-	int r = landlock_restrict(paths, ARRAY_SIZE(paths), &abi);
+	int r = landlock_restrict(paths, ARRAY_SIZE(paths), ret_abi);
 
 	static_assert(WARDEN_STATE_FD == 5, "the first path names it");
 	/* A kernel without it: the file modes and the filter remain, and /capabilities says so. */
@@ -95,7 +93,6 @@ int seal(struct server *s, struct fail *fail)
 	struct rlimit none = { 0 };
 	int r;
 
-	(void)s;
 	warm_up();
 	if (!CAN_SEAL)
 		return 0;
@@ -103,23 +100,14 @@ int seal(struct server *s, struct fail *fail)
 	if (setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fail_set(fail, errno, "seal", "cannot give up privileges: %s",
 				strerror(errno));
-	r = restrict_files(fail);
+	r = restrict_files(&s->landlock_abi, fail);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return fail_set(fail, errno, "seal", "cannot hide the memory: %s", strerror(errno));
 	r = install_filter();
+	s->has_filter = r == 0;
 	return r < 0 ? fail_set(fail, -r, "seccomp", "cannot filter system calls: %s",
 				strerror(-r)) :
 		       0;
-}
-
-bool seal_has_filter(void)
-{
-	return CAN_SEAL;
-}
-
-int seal_landlock_abi(void)
-{
-	return abi;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From time to time the log's pages go into the database, which waits for the disk. A thread with a
- * connection of its own does that, so that no request does. It is started when the log first grows large: a
- * program that writes one row has none.
+ * connection of its own does that, so that no request does. It is started when the log first grows
+ * large: a program that writes one row has none.
  */
 #include "store/store_priv.h"
 
@@ -11,16 +11,16 @@
 #define PAGES_WANTED 1000 /* 4 MB of log */
 #define PAGES_MOST 4000   /* when others write all the time, the thread never catches up */
 
-/* One at a time: SQLite does not wait for another that is at it, but gives up. What cannot be done now is
- * done next time; until then the log keeps it. */
-static void run(struct checkpoint *c, sqlite3 *db)
+/* One at a time: SQLite does not wait for another that is at it, but gives up. What cannot be done
+ * now is done next time; until then the log keeps it. */
+static void checkpoint_run(struct checkpoint *c, sqlite3 *db)
 {
 	(void)pthread_mutex_lock(&c->working);
 	(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 	(void)pthread_mutex_unlock(&c->working);
 }
 
-static void *work(void *arg)
+static void *checkpoint_thread(void *arg)
 {
 	struct checkpoint *c = arg;
 
@@ -32,7 +32,7 @@ static void *work(void *arg)
 		}
 		c->wanted = false;
 		(void)pthread_mutex_unlock(&c->lock);
-		run(c, c->db);
+		checkpoint_run(c, c->db);
 		(void)pthread_mutex_lock(&c->lock);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
@@ -40,14 +40,14 @@ static void *work(void *arg)
 }
 
 /* Signals are for the other threads. */
-static bool start(struct checkpoint *c)
+static bool checkpoint_start(struct checkpoint *c)
 {
 	sigset_t all, before;
 	bool started;
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	started = pthread_create(&c->thread, NULL, work, c) == 0;
+	started = pthread_create(&c->thread, NULL, checkpoint_thread, c) == 0;
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return started;
 }
@@ -62,13 +62,13 @@ static int on_commit(void *arg, sqlite3 *db, const char *name, int pages)
 		return SQLITE_OK;
 	(void)pthread_mutex_lock(&c->lock);
 	if (!c->running)
-		c->running = start(c);
+		c->running = checkpoint_start(c);
 	c->wanted = true;
 	(void)pthread_cond_signal(&c->changed);
 	(void)pthread_mutex_unlock(&c->lock);
 	/* One writer waits until all is done; the next begins the log anew. */
 	if (pages >= PAGES_MOST)
-		run(c, db);
+		checkpoint_run(c, db);
 	return SQLITE_OK;
 }
 

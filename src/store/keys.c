@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys. What is kept of a key's text is its SHA-256: the text has 160 random bits, so there is nothing to
- * gain from a slow hash. A key is looked up by the first bytes of the hash, which say nothing about the text,
- * and the whole hash is then compared in constant time (AP-01).
+ * Keys. What is kept of a key's text is its SHA-256: the text has 160 random bits, so there is
+ * nothing to gain from a slow hash. A key is looked up by the first bytes of the hash, which say
+ * nothing about the text, and the whole hash is then compared in constant time (AP-01).
  */
 #include "store/store_priv.h"
 
@@ -18,21 +18,21 @@
 #define CACHE_US 1000000
 #define USED_EVERY_MS 60000
 
-#define COLUMNS "id, name, scopes, created_ms, expires_ms, revoked_ms, last_used_ms"
+#define ROW struct store_key
+
+static const struct column columns[] = {
+	COLUMN(NAME, id),
+	COLUMN(NAME, name),
+	COLUMN(NUMBER, scopes),
+	COLUMN(NUMBER, created_ms),
+	COLUMN(NUMBER, expires_ms),
+	COLUMN(NUMBER, revoked_ms),
+	COLUMN(NUMBER, last_used_ms),
+};
+static const struct row_type key_row = ROW_TYPE(columns);
 
 static_assert(STORE_HASH_SIZE == crypto_hash_sha256_BYTES, "SHA-256");
 static_assert(sizeof(KEY_PREFIX) + 2 * KEY_RANDOM == STORE_KEY_TEXT_SIZE, "e2b_ and hexadecimal");
-
-static void read_key(struct query *q, struct store_key *ret)
-{
-	query_get_name(q, ret->id, sizeof(ret->id));
-	query_get_name(q, ret->name, sizeof(ret->name));
-	ret->scopes = (unsigned)query_get_int(q);
-	ret->created_ms = query_get_int(q);
-	ret->expires_ms = query_get_int(q);
-	ret->revoked_ms = query_get_int(q);
-	ret->last_used_ms = query_get_int(q);
-}
 
 static void hash_text(const char *text, size_t len, unsigned char ret[STORE_HASH_SIZE])
 {
@@ -61,8 +61,9 @@ static void make_random(const char *prefix, size_t bytes, char *ret, size_t size
 	sodium_memzero(hex, sizeof(hex));
 }
 
-/* Names are typed and printed: no blanks, no controls, nothing that looks like an option or an id. */
-static bool is_name(const char *name)
+/* Names are typed and printed: no blanks, no controls, nothing that looks like an option or an
+ * id. */
+static bool is_key_name(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -72,7 +73,7 @@ static bool is_name(const char *name)
 		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@+-") == len;
 }
 
-static int explain(int err, const char *what, struct fail *fail)
+static int explain_key(int err, const char *what, struct fail *fail)
 {
 	if (err == ENOSPC)
 		return fail_set(fail, err, "key",
@@ -89,7 +90,7 @@ int store_key_create(struct store *s, const char *name, unsigned scopes, int64_t
 	struct query q;
 	int r;
 
-	if (*name && !is_name(name))
+	if (*name && !is_key_name(name))
 		return fail_set(
 			fail, EINVAL, "key",
 			"a key's name has 1 to %zu of A-Z a-z 0-9 . _ @ + -, does not begin with - "
@@ -100,19 +101,10 @@ int store_key_create(struct store *s, const char *name, unsigned scopes, int64_t
 	make_random(ID_PREFIX, ID_RANDOM, key.id, sizeof(key.id));
 	make_random(KEY_PREFIX, KEY_RANDOM, text, sizeof(text));
 	hash_text(text, strlen(text), hash);
-	r = query_open(s, QUERY_KEY_ADD,
-		       "INSERT INTO keys (id, name, prefix, hash, scopes, created_ms, expires_ms,"
-		       " revoked_ms, last_used_ms) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0)",
-		       &q);
-	if (r < 0)
-		return explain(-r, "make a key", fail);
-	query_put_text(&q, key.id);
-	query_put_text(&q, key.name);
+	q = query_open_row(s, "INSERT INTO keys ({columns}, prefix, hash) VALUES ({values}, ?, ?)",
+			   &key_row, &key);
 	query_put_int(&q, hash_prefix(hash));
 	query_put_blob(&q, hash, sizeof(hash));
-	query_put_int(&q, key.scopes);
-	query_put_int(&q, key.created_ms);
-	query_put_int(&q, key.expires_ms);
 	r = query_run(&q);
 	if (r == -EEXIST)
 		return fail_set(
@@ -121,7 +113,7 @@ int store_key_create(struct store *s, const char *name, unsigned scopes, int64_t
 			"rotate %s'",
 			key.name, key.name);
 	if (r < 0)
-		return explain(-r, "make a key", fail);
+		return explain_key(-r, "make a key", fail);
 	*ret = key;
 	memcpy(ret_text, text, sizeof(text));
 	sodium_memzero(text, sizeof(text));
@@ -172,22 +164,20 @@ static void cache_drop(struct store *s)
 }
 
 /* One comparison whether there is a row or not. */
-static int find_key(struct store *s, const unsigned char hash[STORE_HASH_SIZE],
-		    struct store_key *ret)
+static int find_by_hash(struct store *s, const unsigned char hash[STORE_HASH_SIZE],
+			struct store_key *ret)
 {
 	unsigned char stored[STORE_HASH_SIZE] = { 0 };
 	struct store_key key = { 0 };
-	struct query q;
 	bool same;
-	int r = query_open(s, QUERY_KEY_FIND,
-			   "SELECT " COLUMNS ", hash FROM keys WHERE prefix = ? LIMIT 1", &q);
+	struct query q = query_open(s, "SELECT {columns}, hash FROM keys WHERE prefix = ? LIMIT 1",
+				    &key_row);
+	int r;
 
-	if (r < 0)
-		return r;
 	query_put_int(&q, hash_prefix(hash));
 	r = query_step(&q);
 	if (r > 0) {
-		read_key(&q, &key);
+		query_get_row(&q, &key);
 		query_get_blob(&q, stored, sizeof(stored));
 	}
 	r = query_close(&q, r);
@@ -208,8 +198,7 @@ static void note_used(struct store *s, struct store_key *key)
 
 	if (now - key->last_used_ms < USED_EVERY_MS && now >= key->last_used_ms)
 		return;
-	if (query_open(s, QUERY_KEY_USED, "UPDATE keys SET last_used_ms = ? WHERE id = ?", &q) < 0)
-		return;
+	q = query_open(s, "UPDATE keys SET last_used_ms = ? WHERE id = ?", NULL);
 	query_put_int(&q, now);
 	query_put_text(&q, key->id);
 	if (query_run(&q) > 0)
@@ -229,7 +218,7 @@ int store_key_check(struct store *s, const char *text, size_t len, struct store_
 		*ret = key;
 		return 0;
 	}
-	r = find_key(s, hash, &key);
+	r = find_by_hash(s, hash, &key);
 	if (r < 0)
 		return r;
 	note_used(s, &key);
@@ -246,19 +235,17 @@ static int no_such_key(const char *id_or_name, struct fail *fail)
 
 int store_key_revoke(struct store *s, const char *id_or_name, struct fail *fail)
 {
-	struct query q;
-	int r = query_open(
-		s, QUERY_KEY_REVOKE,
-		"UPDATE keys SET revoked_ms = ? WHERE revoked_ms = 0 AND (id = ? OR name = ?)", &q);
+	struct query q = query_open(
+		s, "UPDATE keys SET revoked_ms = ? WHERE revoked_ms = 0 AND (id = ? OR name = ?)",
+		NULL);
+	int r;
 
-	if (r == 0) {
-		query_put_int(&q, store_now_ms());
-		query_put_text(&q, id_or_name);
-		query_put_text(&q, id_or_name);
-		r = *id_or_name ? query_run(&q) : query_close(&q, 0);
-	}
+	query_put_int(&q, store_now_ms());
+	query_put_text(&q, id_or_name);
+	query_put_text(&q, id_or_name);
+	r = *id_or_name ? query_run(&q) : query_close(&q, 0);
 	if (r < 0)
-		return explain(-r, "revoke the key", fail);
+		return explain_key(-r, "revoke the key", fail);
 	if (r == 0)
 		return no_such_key(id_or_name, fail);
 	cache_drop(s);
@@ -278,7 +265,7 @@ static int put_new_hash(struct query *q, const unsigned char hash[STORE_HASH_SIZ
 	if (r == 0)
 		return query_close(q, -ENOENT);
 	if (r > 0) {
-		read_key(q, ret);
+		query_get_row(q, ret);
 		r = query_step(q); /* the change is made when the statement has ended */
 	}
 	return query_close(q, r);
@@ -297,16 +284,15 @@ int store_key_rotate(struct store *s, const char *id_or_name, struct store_key *
 		return no_such_key(id_or_name, fail);
 	make_random(KEY_PREFIX, KEY_RANDOM, text, sizeof(text));
 	hash_text(text, strlen(text), hash);
-	r = query_open(s, QUERY_KEY_ROTATE,
+	q = query_open(s,
 		       "UPDATE keys SET prefix = ?, hash = ?, last_used_ms = 0"
-		       " WHERE revoked_ms = 0 AND (id = ? OR name = ?) RETURNING " COLUMNS,
-		       &q);
-	if (r == 0)
-		r = put_new_hash(&q, hash, id_or_name, &key);
+		       " WHERE revoked_ms = 0 AND (id = ? OR name = ?) RETURNING {columns}",
+		       &key_row);
+	r = put_new_hash(&q, hash, id_or_name, &key);
 	if (r == -ENOENT)
 		return no_such_key(id_or_name, fail);
 	if (r < 0)
-		return explain(-r, "rotate the key", fail);
+		return explain_key(-r, "rotate the key", fail);
 	cache_drop(s);
 	*ret = key;
 	memcpy(ret_text, text, sizeof(text));
@@ -316,46 +302,19 @@ int store_key_rotate(struct store *s, const char *id_or_name, struct store_key *
 
 int store_key_list(struct store *s, struct store_key **ret, size_t *ret_n)
 {
-	_cleanup_(freep) struct store_key *keys = NULL;
-	size_t n = 0, size = 0;
-	struct query q;
-	int r = query_open(s, QUERY_KEY_LIST,
-			   "SELECT " COLUMNS " FROM keys ORDER BY created_ms, rowid", &q);
+	struct query q =
+		query_open(s, "SELECT {columns} FROM keys ORDER BY created_ms, rowid", &key_row);
 
-	if (r < 0)
-		return r;
-	while ((r = query_step(&q)) > 0) {
-		r = STORE_GROW(keys, n, size);
-		if (r < 0)
-			break;
-		read_key(&q, &keys[n++]);
-	}
-	r = query_close(&q, r);
-	if (r < 0)
-		return r;
-	*ret = take_ptr(keys);
-	*ret_n = n;
-	return 0;
+	return query_all(&q, (void **)ret, ret_n);
 }
 
 int store_key_count(struct store *s, size_t *ret_n)
 {
-	struct query q;
-	size_t n = 0;
-	int r = query_open(s, QUERY_KEY_COUNT,
-			   "SELECT count(*) FROM keys"
-			   " WHERE revoked_ms = 0 AND (expires_ms = 0 OR expires_ms > ?)",
-			   &q);
+	struct query q = query_open(s,
+				    "SELECT count(*) FROM keys"
+				    " WHERE revoked_ms = 0 AND (expires_ms = 0 OR expires_ms > ?)",
+				    NULL);
 
-	if (r < 0)
-		return r;
 	query_put_int(&q, store_now_ms());
-	r = query_step(&q);
-	if (r > 0)
-		n = (size_t)query_get_int(&q);
-	r = query_close(&q, r);
-	if (r < 0)
-		return r;
-	*ret_n = n;
-	return 0;
+	return query_number(&q, ret_n);
 }

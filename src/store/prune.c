@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forgetting what is too much. The limit is for all keys together, but it is not first come, first served: below the
- * mean everybody keeps all he has, and what is over is taken from those who have the most.
+ * Forgetting what is too much. The limit is for all keys together, but it is not first come, first
+ * served: below the mean a key keeps all that it has, and what is over is taken from the keys that
+ * have the most.
  */
 #include "store/store_priv.h"
 
@@ -12,24 +13,10 @@ struct holding {
 	size_t n;
 };
 
-static int read_holdings(struct store *s, const struct surplus *what, struct holding **rows,
-			 size_t *n)
-{
-	size_t size = 0;
-	struct query q;
-	int r = query_open(s, what->count, what->count_sql, &q);
+#define ROW struct holding
 
-	if (r < 0)
-		return r;
-	while ((r = query_step(&q)) > 0) {
-		r = STORE_GROW(*rows, *n, size);
-		if (r < 0)
-			break;
-		query_get_name(&q, (*rows)[*n].key_id, sizeof((*rows)[*n].key_id));
-		(*rows)[(*n)++].n = (size_t)query_get_int(&q);
-	}
-	return query_close(&q, r);
-}
+static const struct column columns[] = { COLUMN(NAME, key_id), COLUMN(NUMBER, n) };
+static const struct row_type holding_row = ROW_TYPE(columns);
 
 /* How many a key can keep at most: what those leave that have less, divided by the others. */
 static size_t most_of_key(const struct holding *rows, size_t n, size_t keep)
@@ -47,11 +34,9 @@ static size_t most_of_key(const struct holding *rows, size_t n, size_t keep)
 static int remove_oldest(struct store *s, const struct surplus *what, const char *key_id, size_t n)
 {
 	while (n > 0) {
-		struct query q;
-		int r = query_open(s, what->remove, what->remove_sql, &q);
+		struct query q = query_open(s, what->remove_sql, NULL);
+		int r;
 
-		if (r < 0)
-			return r;
 		query_put_text(&q, key_id);
 		query_put_int(&q, (int64_t)MIN(n, (size_t)AT_ONCE));
 		r = query_run(&q);
@@ -66,7 +51,8 @@ int store_prune(struct store *s, const struct surplus *what, size_t keep)
 {
 	_cleanup_(freep) struct holding *rows = NULL;
 	size_t n = 0, most;
-	int r = read_holdings(s, what, &rows, &n);
+	struct query q = query_open(s, what->count_sql, &holding_row);
+	int r = query_all(&q, (void **)&rows, &n);
 
 	if (r < 0)
 		return r;

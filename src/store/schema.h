@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of the store, version by version. What a version has made is never changed; a new version is
- * the statements that lead from the last one to it. */
+/* The tables of the store, version by version. What a version has made is never changed; a new
+ * version is the statements that lead from the last one to it. */
 #pragma once
 
 #define SCHEMA_APPLICATION 0x676c7662 /* "glvb": so that file(1) and we know whose it is */
@@ -87,15 +87,17 @@ static const char *const schema_versions[] = {
 	" UNIQUE (key_id, name)"
 	") STRICT;",
 
-	/* 3: what is left out of a list of events, and how many things a key has, is seen in an index alone. */
+	/* 3: what is left out of a list of events, and how many things a key has, is seen in an
+	 * index alone. */
 	"DROP INDEX events_by_key;"
 	"CREATE INDEX events_by_key ON events (key_id, seq, type);"
 	"DROP INDEX events_by_sandbox;"
 	"CREATE INDEX events_by_sandbox ON events (sandbox_id, seq, key_id, type);"
 	"CREATE INDEX sandboxes_ended ON sandboxes (key_id, end_ms, state) WHERE state = 3;",
 
-	/* 4: who stands on a layer is looked up, not searched for. The database itself keeps that, so it cannot be forgotten.
-	 * The list of layers (a JSON array, as in config) is a column for this: config can be large. */
+	/* 4: what stands on a layer is looked up, not searched for. The database itself keeps that,
+	 * so it cannot be forgotten. The list of layers (a JSON array, as in config) is a column
+	 * for this: config can be large. */
 	"CREATE INDEX snapshots_by_key ON snapshots (key_id);"
 	"CREATE INDEX snapshots_by_name ON snapshots (key_id, name);"
 	"ALTER TABLE snapshots ADD COLUMN layers TEXT;"
@@ -109,10 +111,10 @@ static const char *const schema_versions[] = {
 	") STRICT, WITHOUT ROWID;"
 	"CREATE INDEX layer_users_by_user ON layer_users (user);"
 	"INSERT INTO layer_users SELECT id, id FROM snapshots;"
-	"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id FROM snapshots s, json_each(s.layers) l"
-	" WHERE l.type = 'text';"
-	"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id FROM sandboxes s, json_each(s.layers) l"
-	" WHERE s.state < 3 AND l.type = 'text';"
+	"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id"
+	" FROM snapshots s, json_each(s.layers) l WHERE l.type = 'text';"
+	"INSERT OR IGNORE INTO layer_users SELECT l.value, s.id"
+	" FROM sandboxes s, json_each(s.layers) l WHERE s.state < 3 AND l.type = 'text';"
 	"CREATE TRIGGER snapshot_added AFTER INSERT ON snapshots BEGIN"
 	" INSERT INTO layer_users VALUES (NEW.id, NEW.id);"
 	" INSERT OR IGNORE INTO layer_users SELECT l.value, NEW.id FROM json_each(NEW.layers) l"
@@ -135,14 +137,16 @@ static const char *const schema_versions[] = {
 	" DELETE FROM layer_users WHERE user = OLD.id;"
 	" END;",
 
-	/* 5: how many events each key has is known, however many there are: it is asked every few seconds. */
+	/* 5: how many events each key has is known, however many there are: it is asked every few
+	 * seconds. */
 	"CREATE TABLE event_counts ("
 	" key_id TEXT PRIMARY KEY,"
 	" n INTEGER NOT NULL"
 	") STRICT, WITHOUT ROWID;"
 	"INSERT INTO event_counts SELECT key_id, count(*) FROM events GROUP BY key_id;"
 	"CREATE TRIGGER event_added AFTER INSERT ON events BEGIN"
-	" INSERT INTO event_counts VALUES (NEW.key_id, 1) ON CONFLICT (key_id) DO UPDATE SET n = n + 1;"
+	" INSERT INTO event_counts VALUES (NEW.key_id, 1)"
+	"  ON CONFLICT (key_id) DO UPDATE SET n = n + 1;"
 	" END;"
 	"CREATE TRIGGER event_removed AFTER DELETE ON events BEGIN"
 	" UPDATE event_counts SET n = n - 1 WHERE key_id = OLD.key_id;"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the database. It is written with a log (WAL): what was accepted is in the log before the caller
- * hears of it, so a process that is killed loses nothing, and readers and a second process never wait long.
+ * Opening the database. It is written with a log (WAL): what was accepted is in the log before the
+ * caller hears of it, so a process that is killed loses nothing, and readers and a second process
+ * never wait long.
  */
 #include "store/store_priv.h"
 
@@ -28,8 +29,8 @@ static sqlite3_vfs vfs;
 static pthread_once_t vfs_once = PTHREAD_ONCE_INIT;
 static int vfs_error;
 
-/* The file is named through the directory's descriptor. SQLite would follow that link and use the path
- * behind it, which the server room cannot reach. */
+/* The file is named through the directory's descriptor. SQLite would follow that link and use the
+ * path behind it, which the server room cannot reach. */
 static int full_path(sqlite3_vfs *self, const char *name, int size, char *ret)
 {
 	int n = snprintf(ret, (size_t)size, "%s", name);
@@ -83,7 +84,7 @@ static int read_number(struct store *s, const char *sql, int64_t *ret)
 	return store_errno(s->db, rc);
 }
 
-static int connect_to(struct store *s, const char *name, sqlite3 **ret)
+static int connect_database(struct store *s, const char *name, sqlite3 **ret)
 {
 	char path[64];
 	int rc;
@@ -98,7 +99,7 @@ static int connect_to(struct store *s, const char *name, sqlite3 **ret)
 	(void)sqlite3_busy_timeout(*ret, BUSY_MS);
 	(void)sqlite3_limit(*ret, SQLITE_LIMIT_LENGTH, VALUE_MAX);
 	(void)sqlite3_limit(*ret, SQLITE_LIMIT_ATTACHED, 0);
-	/* Whoever can write the file must not be able to make us do more than read rows. */
+	/* Who can write the file must not be able to make us do more than read rows. */
 	(void)sqlite3_db_config(*ret, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	(void)sqlite3_db_config(*ret, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	return run_sql(*ret, "PRAGMA synchronous = NORMAL;"
@@ -145,8 +146,9 @@ static void remove_new(struct store *s)
 		(void)unlinkat(s->dir_fd, new_files[i], 0);
 }
 
-/* What was left of a database that somebody has moved away: SQLite would take that for the new one's own, and what is in
- * it would come back. It may be all that he still has of something, so it is not thrown away. */
+/* What was left of a database that somebody has moved away: SQLite would take that for the new
+ * one's own, and what is in it would come back. It may be all that is left of something, so it is
+ * not thrown away. */
 static int set_aside(struct store *s)
 {
 	static const char *const left[][2] = {
@@ -162,9 +164,9 @@ static int set_aside(struct store *s)
 	return 0;
 }
 
-/* Under another name until it is complete, so that an empty or half-made file of the right name is always
- * damage and never taken for a beginning. */
-static int create(struct store *s)
+/* Under another name until it is complete, so that an empty or half-made file of the right name is
+ * always damage and never taken for a beginning. */
+static int create_database(struct store *s)
 {
 	char sql[64];
 	int r = set_aside(s);
@@ -180,7 +182,7 @@ static int create(struct store *s)
 		if (fd < 0)
 			return -errno;
 	}
-	r = connect_to(s, NEW_FILE, &s->db);
+	r = connect_database(s, NEW_FILE, &s->db);
 	(void)snprintf(sql, sizeof(sql), "PRAGMA application_id = %d", SCHEMA_APPLICATION);
 	if (r == 0)
 		r = run_sql(s->db, "PRAGMA auto_vacuum = INCREMENTAL");
@@ -238,17 +240,17 @@ static int check_version(struct store *s, struct fail *fail)
 	return version < (int64_t)ARRAY_SIZE(schema_versions) ? migrate(s, (size_t)version) : 0;
 }
 
-static int open_file(struct store *s, struct fail *fail)
+static int open_database(struct store *s, struct fail *fail)
 {
 	struct stat st;
 	int r = 0;
 
 	if (fstatat(s->dir_fd, STORE_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		r = errno == ENOENT ? create(s) : -errno;
+		r = errno == ENOENT ? create_database(s) : -errno;
 	else if (!S_ISREG(st.st_mode))
 		r = -EUCLEAN;
 	if (r == 0)
-		r = connect_to(s, STORE_FILE, &s->db);
+		r = connect_database(s, STORE_FILE, &s->db);
 	if (r == 0)
 		r = check_version(s, fail);
 	if (r == 0 && sqlite3_db_readonly(s->db, "main") != 0)
@@ -256,7 +258,7 @@ static int open_file(struct store *s, struct fail *fail)
 	if (r == 0)
 		r = check_sound(s);
 	if (r == 0)
-		r = connect_to(s, STORE_FILE, &s->checkpoint.db);
+		r = connect_database(s, STORE_FILE, &s->checkpoint.db);
 	return r < 0 ? r : checkpoint_open(&s->checkpoint, s->db);
 }
 
@@ -280,8 +282,8 @@ static int lock_directory(int dir_fd, int *ret)
 	return 0;
 }
 
-/* Root in a directory of somebody else would open whatever he has put there, and leave files behind that
- * he cannot use. */
+/* Root in a directory of another user would open whatever that user has put there, and leave files
+ * behind that the user cannot use. */
 static int check_owner(int dir_fd, struct fail *fail)
 {
 	struct stat st;
@@ -297,7 +299,7 @@ static int check_owner(int dir_fd, struct fail *fail)
 	return 0;
 }
 
-static int explain(int err, struct fail *fail)
+static int explain_open(int err, struct fail *fail)
 {
 	if (err == EUCLEAN)
 		return fail_set(fail, err, "store",
@@ -330,24 +332,24 @@ int store_open(int dir_fd, struct store **ret, struct fail *fail)
 		return r;
 	(void)pthread_once(&vfs_once, register_vfs);
 	if (vfs_error < 0)
-		return explain(-vfs_error, fail);
+		return explain_open(-vfs_error, fail);
 	s = calloc(1, sizeof(*s));
 	if (!s)
-		return explain(ENOMEM, fail);
+		return explain_open(ENOMEM, fail);
 	s->dir_fd = -EBADF;
 	if (pthread_mutex_init(&s->lock, NULL) != 0 ||
 	    pthread_mutex_init(&s->cache_lock, NULL) != 0)
-		return explain(ENOMEM, fail);
+		return explain_open(ENOMEM, fail);
 	s->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
 	if (s->dir_fd < 0)
-		return explain(errno, fail);
+		return explain_open(errno, fail);
 	r = lock_directory(s->dir_fd, &lock_fd);
 	if (r < 0)
-		return explain(-r, fail);
+		return explain_open(-r, fail);
 	fail->msg[0] = '\0';
-	r = open_file(s, fail);
+	r = open_database(s, fail);
 	if (r < 0)
-		return fail->msg[0] ? r : explain(-r, fail);
+		return fail->msg[0] ? r : explain_open(-r, fail);
 	*ret = take_ptr(s);
 	return 0;
 }
@@ -357,8 +359,8 @@ void store_close(struct store *s)
 	if (!s)
 		return;
 	checkpoint_close(&s->checkpoint);
-	for (size_t i = 0; i < ARRAY_SIZE(s->queries); i++)
-		(void)sqlite3_finalize(s->queries[i]);
+	for (size_t i = 0; i < STORE_STATEMENTS_MAX; i++)
+		(void)sqlite3_finalize(s->statements[i].stmt);
 	(void)disconnect(s);
 	fd_close(s->dir_fd);
 	(void)pthread_mutex_destroy(&s->cache_lock);
@@ -375,11 +377,9 @@ void store_closep(struct store **s)
 
 int store_shrink(struct store *s)
 {
-	struct query q;
-	int r = query_open(s, QUERY_VACUUM, "PRAGMA incremental_vacuum(" SHRINK_PAGES ")", &q);
+	struct query q = query_open(s, "PRAGMA incremental_vacuum(" SHRINK_PAGES ")", NULL);
+	int r;
 
-	if (r < 0)
-		return r;
 	do
 		r = query_step(&q);
 	while (r > 0);

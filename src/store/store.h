@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What outlives the service: keys, sandboxes, snapshots, events, webhooks and secrets, in one SQLite database in
- * the state directory. Used by the server from many threads at once (each call takes a connection's
- * lock for a moment and never waits for anything slow) and by `glovebox key` beside a running service.
+ * What outlives the service: keys, sandboxes, snapshots, events, webhooks and secrets, in one
+ * SQLite database in the state directory. Used by the server from many threads at once (each call
+ * takes a connection's lock for a moment and never waits for anything slow) and by `glovebox key`
+ * beside a running service.
  *
  * Text that comes back belongs to the caller, who frees it with the struct's _done function.
  */
@@ -18,14 +19,14 @@
 struct store;
 
 /*
- * Opens (making it if need be) glovebox.db in dir_fd, STATE/db, which must belong to whoever we are. A
+ * Opens (making it if need be) glovebox.db in dir_fd, STATE/db, which must belong to our user. A
  * database that is damaged, somebody else's or newer than we are is an error, and left as it is.
  */
 _must_check_ int store_open(int dir_fd, struct store **ret, struct fail *fail);
 void store_close(struct store *s);
 void store_closep(struct store **s);
 
-/* --- keys (keys.c) ------------------------------------------------------------------------------ */
+/* --- keys (keys.c) ---------------------------------------------------------------------------- */
 
 /* A scope says what a key is good for. */
 enum store_scope {
@@ -50,9 +51,9 @@ _must_check_ int store_key_create(struct store *s, const char *name, unsigned sc
 				  char ret_text[STORE_KEY_TEXT_SIZE], struct fail *fail);
 
 /*
- * Who is it? -EACCES for a key that is unknown, revoked or expired; the work done is the same for all of
- * them, and hashes are compared in constant time. Cheap enough for every request: answers are kept in memory
- * for a second, in which a revoked key may still be good.
+ * Who is it? -EACCES for a key that is unknown, revoked or expired; the work done is the same for
+ * all of them, and hashes are compared in constant time. Cheap enough for every request: answers
+ * are kept in memory for a second, in which a revoked key may still be good.
  */
 _must_check_ int store_key_check(struct store *s, const char *text, size_t len,
 				 struct store_key *ret);
@@ -64,7 +65,7 @@ _must_check_ int store_key_rotate(struct store *s, const char *id_or_name, struc
 _must_check_ int store_key_list(struct store *s, struct store_key **ret, size_t *ret_n);
 _must_check_ int store_key_count(struct store *s, size_t *ret_n); /* that are good now */
 
-/* --- sandboxes (sandboxes.c) -------------------------------------------------------------------- */
+/* --- sandboxes (sandboxes.c) ------------------------------------------------------------------ */
 
 enum store_state { STORE_RUNNING = 1, STORE_PAUSED = 2, STORE_ENDED = 3 };
 
@@ -76,7 +77,7 @@ struct store_sandbox {
 	char *alias;       /* or NULL */
 	json_t *metadata;  /* object of strings */
 	json_t *env;       /* object of strings */
-	json_t *config; /* the rest of what it was created with: network, lifecycle, layers, limits … */
+	json_t *config;   /* the rest of what it was created with: changes/config.c in the server */
 	char *envd_token; /* or NULL: not secured */
 	char *traffic_token;
 	enum store_state state;
@@ -89,8 +90,8 @@ struct store_sandbox {
 void store_sandbox_done(struct store_sandbox *b);
 
 _must_check_ int store_sandbox_add(struct store *s, const struct store_sandbox *b);
-/* Saves state, end_ms, reason, detail and config of a sandbox that was added. Once it has ended, its env
- * and tokens are forgotten. -ENOENT. */
+/* Saves state, end_ms, reason, detail and config of a sandbox that was added. Once it has ended,
+ * its env and tokens are forgotten. -ENOENT. */
 _must_check_ int store_sandbox_update(struct store *s, const struct store_sandbox *b);
 /* -ENOENT. Finds ended ones too, for as long as they are kept. */
 _must_check_ int store_sandbox_get(struct store *s, const char *id, struct store_sandbox *ret);
@@ -98,10 +99,11 @@ _must_check_ int store_sandbox_get(struct store *s, const char *id, struct store
 _must_check_ int store_sandbox_each_live(struct store *s,
 					 int (*each)(struct store_sandbox *b, void *arg),
 					 void *arg);
-/* Keeps so many ended ones in all; the oldest go, of those keys that have the most. Cheap; called now and then. */
+/* Keeps so many ended ones in all; the oldest go, of those keys that have the most. Cheap; called
+ * now and then. */
 _must_check_ int store_sandbox_prune(struct store *s, size_t keep);
 
-/* --- snapshots (snapshots.c) -------------------------------------------------------------------- */
+/* --- snapshots (snapshots.c) ------------------------------------------------------------------ */
 
 struct store_snapshot {
 	char id[STORE_ID_SIZE]; /* also the name of its newest layer */
@@ -118,22 +120,24 @@ _must_check_ int store_snapshot_add(struct store *s, const struct store_snapshot
 /* Could one be added now? 0 or -EDQUOT; name may be NULL. */
 _must_check_ int store_snapshot_room(struct store *s, const char *key_id, const char *name,
 				     size_t max);
-/* By id or name, of this key (here and below: of any key when it is NULL, and then by id: a name is a key's own).
- * -ENOENT. */
+/* By id or name, of this key (here and below: of any key when it is NULL, and then by id: a name is
+ * a key's own). -ENOENT. */
 _must_check_ int store_snapshot_get(struct store *s, const char *key_id, const char *id_or_name,
 				    struct store_snapshot *ret);
-/* Newest first; those of this key, filtered where a filter is not NULL, after the one with id `after`. */
+/* Newest first; those of this key, filtered where a filter is not NULL, after the one with id
+ * `after`. */
 _must_check_ int store_snapshot_list(struct store *s, const char *key_id, const char *sandbox_id,
 				     const char *name, const char *after, size_t limit,
 				     struct store_snapshot **ret, size_t *ret_n);
 _must_check_ int store_snapshot_remove(struct store *s, const char *key_id, const char *id);
-/* How many sandboxes (not ended) and snapshots stand on this layer: it is in the array config.layers, or
- * the snapshot's id. */
+/* How many sandboxes (not ended) and snapshots stand on this layer: it is in the array
+ * config.layers, or the snapshot's id. */
 _must_check_ int store_layer_users(struct store *s, const char *layer, size_t *ret_n);
-/* For a server, before it asks that: an earlier one may have used the database when it had our form already. */
+/* For a server, before it asks that: an earlier one may have used the database when it had our form
+ * already. */
 _must_check_ int store_layers_renew(struct store *s);
 
-/* --- events and webhooks (events.c) ------------------------------------------------------------- */
+/* --- events and webhooks (events.c) ----------------------------------------------------------- */
 
 struct store_event {
 	char id[STORE_ID_SIZE + 8];
@@ -174,7 +178,7 @@ _must_check_ int store_webhook_list(struct store *s, const char *key_id, struct 
 				    size_t *ret_n);
 _must_check_ int store_webhook_remove(struct store *s, const char *key_id, const char *id);
 
-/* --- secrets (secrets.c) -------------------------------------------------------------------------- */
+/* --- secrets (secrets.c) ---------------------------------------------------------------------- */
 
 #define STORE_SECRET_NAME_SIZE 65
 
@@ -193,7 +197,8 @@ struct store_secret {
 void store_secret_done(struct store_secret *s);
 /* -EEXIST: the name is taken; -EDQUOT: the key has max of them. */
 _must_check_ int store_secret_add(struct store *s, const struct store_secret *secret, size_t max);
-/* Saves version, metadata, sealed and updated_ms, if the version there is the one before. -ESTALE: it is not. */
+/* Saves version, metadata, sealed and updated_ms, if the version there is the one before. -ESTALE:
+ * it is not. */
 _must_check_ int store_secret_update(struct store *s, const struct store_secret *secret);
 _must_check_ int store_secret_get(struct store *s, const char *key_id, const char *id_or_name,
 				  struct store_secret *ret);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the store share: the connection, and a query as something that is filled in from left
- * to right, stepped through and read from left to right. One query runs at a time: query_open() takes the
- * store's lock and query_close() gives it back.
+ * What the files of the store share: the connection, and a query as something that is filled in
+ * from left to right, stepped through and read from left to right. One query runs at a time:
+ * query_open() takes the store's lock and query_close() gives it back.
+ *
+ * Each file has a table of columns that says what of a row is what in its struct. SQL says
+ * {columns} for all of them, and {values} for the parameters that have their names.
  */
 #pragma once
 
@@ -11,55 +14,12 @@
 #include <assert.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stddef.h>
 
 #define STORE_FILE "glovebox.db"
 #define STORE_HASH_SIZE 32
 #define STORE_CACHE_SIZE 256 /* keys whose answers are kept */
-
-/* Each is prepared once and kept. */
-enum query_id {
-	QUERY_KEY_ADD,
-	QUERY_KEY_FIND,
-	QUERY_KEY_USED,
-	QUERY_KEY_REVOKE,
-	QUERY_KEY_ROTATE,
-	QUERY_KEY_LIST,
-	QUERY_KEY_COUNT,
-	QUERY_SANDBOX_ADD,
-	QUERY_SANDBOX_UPDATE,
-	QUERY_SANDBOX_GET,
-	QUERY_SANDBOX_LIVE,
-	QUERY_SANDBOX_ENDED,
-	QUERY_SANDBOX_PRUNE,
-	QUERY_SNAPSHOT_ADD,
-	QUERY_SNAPSHOT_GET,
-	QUERY_SNAPSHOT_LIST,
-	QUERY_SNAPSHOT_LIST_KEY,
-	QUERY_SNAPSHOT_ROOM,
-	QUERY_SNAPSHOT_REMOVE,
-	QUERY_LAYER_USERS,
-	QUERY_EVENT_ADD,
-	QUERY_EVENT_ALL_NEWEST,
-	QUERY_EVENT_ALL_OLDEST,
-	QUERY_EVENT_KEY_NEWEST,
-	QUERY_EVENT_KEY_OLDEST,
-	QUERY_EVENT_SANDBOX_NEWEST,
-	QUERY_EVENT_SANDBOX_OLDEST,
-	QUERY_EVENT_COUNT,
-	QUERY_EVENT_PRUNE,
-	QUERY_WEBHOOK_ADD,
-	QUERY_WEBHOOK_UPDATE,
-	QUERY_WEBHOOK_GET,
-	QUERY_WEBHOOK_LIST,
-	QUERY_WEBHOOK_REMOVE,
-	QUERY_SECRET_ADD,
-	QUERY_SECRET_UPDATE,
-	QUERY_SECRET_GET,
-	QUERY_SECRET_LIST,
-	QUERY_SECRET_REMOVE,
-	QUERY_VACUUM,
-	_QUERY_MAX,
-};
+#define STORE_STATEMENTS_MAX 64
 
 /* A key that was found good a moment ago. */
 struct cached_key {
@@ -72,7 +32,7 @@ struct cached_key {
 struct checkpoint {
 	sqlite3 *db; /* its own connection */
 	pthread_t thread;
-	pthread_mutex_t working; /* held by whoever is at it */
+	pthread_mutex_t working; /* held by the thread that is at it */
 	/* For what follows. Taken while the store's is held, never the other way round. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -85,26 +45,80 @@ struct checkpoint {
 struct store {
 	int dir_fd;
 	struct checkpoint checkpoint;
-	pthread_mutex_t
-		cache_lock; /* its own: who is known already does not wait for the database */
+	/* Its own: a key that is known already does not wait for the database. */
+	pthread_mutex_t cache_lock;
 	struct cached_key cache[STORE_CACHE_SIZE];
 	pthread_mutex_t lock; /* for everything below */
 	sqlite3 *db;
-	sqlite3_stmt *queries[_QUERY_MAX];
+	/* Each is prepared once and kept. The address of its text is what it is known by. */
+	struct {
+		const char *sql;
+		sqlite3_stmt *stmt;
+	} statements[STORE_STATEMENTS_MAX];
 };
+
+#define COLUMNS_MAX 16
+
+enum column_kind {
+	COLUMN_NAME,   /* char[] */
+	COLUMN_TEXT,   /* char *, or NULL */
+	COLUMN_SECRET, /* the same, wiped when it is freed */
+	COLUMN_JSON,   /* json_t *, or NULL */
+	COLUMN_LAYERS, /* what "layers" is in a json_t *; written, never read */
+	COLUMN_NUMBER, /* bool, unsigned, an enum or 64 bits */
+	COLUMN_BYTES,  /* unsigned char *, with its size_t behind it; never empty */
+};
+
+struct column {
+	const char *name;
+	enum column_kind kind;
+	size_t offset, size; /* in the struct */
+};
+
+/* ROW is the struct, which each file defines. */
+#define COLUMN(of_kind, member)                                                                    \
+	{                                                                                          \
+		.name = #member, .kind = COLUMN_##of_kind, .offset = offsetof(ROW, member),        \
+		.size = sizeof(((ROW *)0)->member)                                                 \
+	}
+
+struct row_type {
+	size_t size;
+	const struct column *columns;
+	size_t n_columns;
+};
+
+#define ROW_TYPE(list)                                                                             \
+	{                                                                                          \
+		.size = sizeof(ROW), .columns = (list), .n_columns = ARRAY_SIZE(list)              \
+	}
 
 struct query {
 	struct store *store;
 	sqlite3_stmt *stmt;
 	int at;  /* the next parameter or column */
 	int err; /* the first that went wrong, as a negative errno */
+	const struct row_type *type;
+	char *texts[COLUMNS_MAX]; /* of what a row has as JSON */
 };
 
 /* The negative errno behind an SQLite result. */
 int store_errno(sqlite3 *db, int rc);
 
-/* Takes the lock. What is put into the query must live until query_close(). */
-_must_check_ int query_open(struct store *s, enum query_id id, const char *sql, struct query *ret);
+/*
+ * Takes the lock. sql is a constant; type (may be NULL) is what {columns} stands for. What is put
+ * into the query must live until query_close(). One that could not be opened remembers why: nothing
+ * is done with it, and whatever closes it says so.
+ */
+struct query query_open(struct store *s, const char *sql, const struct row_type *type);
+/*
+ * The same, with a row in the parameters that have the names of its columns; a ? behind all of
+ * these is the next. Clients decide how large a JSON value is, and all of them wait for the store's
+ * lock: it becomes text before the lock is taken, here, and is read after it was given back, by
+ * query_one() and query_all().
+ */
+struct query query_open_row(struct store *s, const char *sql, const struct row_type *type,
+			    const void *row);
 /* Gives the lock back; returns the first error of the query, or r. */
 _must_check_ int query_close(struct query *q, int r);
 
@@ -114,53 +128,42 @@ void query_put_blob(struct query *q, const void *data, size_t len);
 
 /* 1: there is a row, 0: no more, or a negative errno. */
 _must_check_ int query_step(struct query *q);
-/* Steps once, where no row is wanted, and closes: the number of rows that were changed. */
+/* These step and close. The number of rows that were changed. */
 _must_check_ int query_run(struct query *q);
+/* 0, or `none` when no row was changed. */
+_must_check_ int query_change(struct query *q, int none);
+/* The one number that it answers. */
+_must_check_ int query_number(struct query *q, size_t *ret);
+/* The first row; -ENOENT. */
+_must_check_ int query_one(struct query *q, void *ret);
+/* All of them, in an array. */
+_must_check_ int query_all(struct query *q, void **ret, size_t *ret_n);
 
-int64_t query_get_int(struct query *q);
-void query_get_name(struct query *q, char *ret, size_t size); /* -EUCLEAN when it is longer */
+/* Between query_step() and query_close(). The row must have no JSON in it. */
+void query_get_row(struct query *q, void *ret);
 void query_get_blob(struct query *q, void *ret, size_t len); /* -EUCLEAN when it has another size */
-unsigned char *query_get_bytes(struct query *q,
-			       size_t *ret_len); /* as many as there are; the caller's */
-char *query_get_text(struct query *q);           /* NULL is NULL */
-json_t *query_get_json(struct query *q);         /* its text: see store_json_parse() */
 
-/* Clients decide how large a JSON value is, and all of them wait for the store's lock. So a value becomes text before
- * query_open() and is read after query_close(), which turns what query_get_json() gave into what it says. */
 _must_check_ int store_json_text(const json_t *json, char **ret); /* NULL is NULL */
-_must_check_ int store_json_parse(json_t **json);
+/* Frees what the row points to, and empties it. */
+void row_done(const struct row_type *type, void *row);
 
-/* From now on a thread writes writer's log into the database; c->db is a second connection to it. */
+/* From now on a thread writes writer's log into the database; c->db is a second connection to
+ * it. */
 _must_check_ int checkpoint_open(struct checkpoint *c, sqlite3 *writer);
 void checkpoint_close(struct checkpoint *c);
 
 /* What there is too much of. */
 struct surplus {
-	enum query_id count, remove;
-	const char
-		*count_sql; /* the keys, each with how many it has; the one with the fewest first */
+	/* The keys, each with how many it has; the one with the fewest first. */
+	const char *count_sql;
 	const char *remove_sql; /* of this key the oldest, so many */
 };
 
-/* Keeps so many in all. What goes is of those keys that have the most: nobody pushes out what is another's. */
+/* Keeps so many in all. What goes is of those keys that have the most: nobody pushes out what is
+ * another's. */
 _must_check_ int store_prune(struct store *s, const struct surplus *what, size_t keep);
 
 /* Gives unused pages at the end of the file back, a few at a time. */
 _must_check_ int store_shrink(struct store *s);
 
 int64_t store_now_ms(void);
-
-/* Room for one more: rows[n] is there and empty afterwards. */
-#define STORE_GROW(rows, n, size)                                                                  \
-	({                                                                                         \
-		__typeof__(rows) more_ = (rows);                                                   \
-		if ((n) == (size)) {                                                               \
-			(size) = (size) ? 2 * (size) : 16;                                         \
-			more_ = reallocarray((rows), (size), sizeof(*(rows)));                     \
-		}                                                                                  \
-		if (more_) {                                                                       \
-			(rows) = more_;                                                            \
-			memset(&(rows)[n], 0, sizeof(*(rows)));                                    \
-		}                                                                                  \
-		more_ ? 0 : -ENOMEM;                                                               \
-	})

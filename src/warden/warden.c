@@ -15,13 +15,20 @@
 
 #include "base/clock.h"
 #include "base/termsafe.h"
+#include "warden/boxes/boxes.h"
+#include "warden/layers/layers.h"
+#include "warden/link/link.h"
+#include "warden/net/net.h"
+#include "warden/zygote/zygote.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #define EMPTY_US (UINT64_C(10) * 1000000)
 #define OTHER_TIMERS 16
@@ -36,6 +43,27 @@ void say(const char *fmt, ...)
 	va_start(args, fmt);
 	termsafe_say(fmt, args);
 	va_end(args);
+}
+
+/* systemd's notification protocol: a line of text to a datagram socket. */
+static void notify_systemd(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	_cleanup_(fd_closep) int fd = -EBADF;
+	size_t len = path ? strlen(path) : 0;
+
+	if ((path && path[0] != '/' && path[0] != '@') || len < 2 || len >= sizeof(to.sun_path))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0'; /* an abstract name */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	/* A supervisor that does not listen is no reason not to serve. */
+	if (fd >= 0)
+		(void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+			      (struct sockaddr *)&to,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 }
 
 /* Boxes take one or two dozen descriptors each; the server inherits the limit for its connections. */
@@ -55,8 +83,9 @@ static void raise_fd_limit(const struct config *c)
 	(void)setrlimit(RLIMIT_NOFILE, &now);
 }
 
-static void on_emptied_late(struct warden *w, struct timer *t)
+static void on_emptied_late(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	(void)t;
 	say("some boxes did not die in time; the next start removes them");
 	w->phase = WARDEN_OVER;
@@ -65,15 +94,15 @@ static void on_emptied_late(struct warden *w, struct timer *t)
 static void begin_emptying(struct warden *w)
 {
 	w->phase = WARDEN_EMPTYING;
-	timer_clear(w, &w->pool_timer);
+	timer_clear(&w->loop, &w->pool_timer);
 	w->phase_timer.due = on_emptied_late;
-	timer_set(w, &w->phase_timer, clock_boot_us() + EMPTY_US);
+	timer_set(&w->loop, &w->phase_timer, clock_boot_us() + EMPTY_US);
 	for (size_t i = 0; i < w->n_used_wards; i++)
 		ward_end(w, &w->wards[i], WARDEN_ENDED_STOPPED, false);
 }
 
 /* CR-09: first the server, which has a moment to end what it is doing, then all boxes. */
-void warden_stop(struct warden *w)
+static void warden_stop(struct warden *w)
 {
 	if (w->phase == WARDEN_SERVING) {
 		notify_systemd("STOPPING=1");
@@ -93,7 +122,7 @@ void warden_served(struct warden *w)
 		return;
 	w->served = true;
 	zygote_start_all(w);
-	discovery_open(w);
+	place_publish(w);
 	say("serving at %s; the key is in %s/local.key", w->url, w->state.path);
 	notify_systemd("READY=1");
 }
@@ -111,11 +140,12 @@ static void restart_server(struct warden *w)
 	room_restart(w);
 }
 
-static void on_signal(struct warden *w, struct watch *watch)
+static void on_signal(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	struct signalfd_siginfo info;
 
-	if (read(watch->fd, &info, sizeof(info)) != sizeof(info))
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo == SIGHUP)
 		restart_server(w);
@@ -137,18 +167,20 @@ static int open_signals(struct warden *w)
 	/* Ignored by whoever started us, it would take the ends of our children from us. */
 	(void)sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return w->signal_fd < 0 ? -errno : watch_add(w, &w->signal_watch, w->signal_fd, on_signal);
+	return w->signal_fd < 0 ?
+		       -errno :
+		       source_add(&w->loop, &w->signal_source, w->signal_fd, EPOLLIN, on_signal);
 }
 
 static int open_inside(struct warden *w, struct fail *fail)
 {
-	int r = table_open(w);
+	int r = wards_open(w);
 
 	if (r == 0)
 		r = loop_open(&w->loop, w->n_wards + OTHER_TIMERS);
 	if (r == 0)
 		r = open_signals(w);
-	w->pool_timer.due = pool_on_timer;
+	pool_open(w);
 	return r < 0 ? fail_set(fail, -r, "start", "cannot start: %s", strerror(-r)) : 0;
 }
 
@@ -184,7 +216,7 @@ static bool is_empty(const struct warden *w)
 static int serve(struct warden *w, struct fail *fail)
 {
 	while (w->phase != WARDEN_OVER) {
-		int r = loop_turn(w);
+		int r = loop_turn(&w->loop);
 
 		if (r < 0)
 			return fail_set(fail, -r, "loop", "cannot wait: %s", strerror(-r));
@@ -197,7 +229,7 @@ static int serve(struct warden *w, struct fail *fail)
 
 static void finish(struct warden *w)
 {
-	discovery_close(w);
+	place_unpublish(w);
 	room_close(w);
 	for (size_t i = 0; i < w->n_used_wards; i++)
 		if (w->wards[i].state == WARD_DYING)
@@ -206,14 +238,14 @@ static void finish(struct warden *w)
 			box_destroy(&w->wards[i].box);
 	egress_close(w);
 	zygote_close(w);
-	watch_remove(w, &w->trash_watch);
+	source_remove(&w->loop, &w->trash_source);
 	fd_closep(&w->trash_fd); /* it ends with us; the next start goes on with its work */
-	watch_remove(w, &w->signal_watch);
+	source_remove(&w->loop, &w->signal_source);
 	fd_closep(&w->signal_fd);
 	box_host_close(&w->host);
 	place_close(w);
 	loop_close(&w->loop);
-	table_close(w);
+	wards_close(w);
 }
 
 int warden_run(const struct warden_options *o, struct fail *fail)
@@ -226,14 +258,19 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 		.listen_fd = -EBADF,
 		.discovery_fd = -EBADF,
 		.run_fd = -EBADF,
-		.signal_watch = WATCH_INIT,
+		.signal_source = SOURCE_INIT,
 		.signal_fd = -EBADF,
 		.room = ROOM_INIT,
 		.trash_fd = -EBADF,
 		.zygote_cgroup_fd = -EBADF,
-		.trash_watch = WATCH_INIT,
+		.trash_source = SOURCE_INIT,
 		.egress = EGRESS_PLACE_INIT,
 		.host = BOX_HOST_INIT,
+		.hooks = {
+			.request = request_handle,
+			.server_over = warden_stop,
+			.zygote_ready = pool_prepare,
+		},
 	};
 	int r;
 

@@ -4,7 +4,7 @@
 #include "sys/payload.h"
 
 /* A text of its own from bytes without a NUL. */
-static int add_string(struct request *q, char **list, size_t *n, size_t max, const void *data,
+static int add_string(struct agent_request *q, char **list, size_t *n, size_t max, const void *data,
 		      size_t len)
 {
 	char *text;
@@ -25,7 +25,7 @@ static int add_string(struct request *q, char **list, size_t *n, size_t max, con
 }
 
 /* What is too long for one frame comes in several. */
-static int add_more(struct request *q, const void *data, size_t len)
+static int add_more(struct agent_request *q, const void *data, size_t len)
 {
 	size_t before = q->last ? strlen(*q->last) : 0;
 	char *text;
@@ -44,7 +44,7 @@ static int add_more(struct request *q, const void *data, size_t len)
 	return 0;
 }
 
-static int add_env(struct request *q, const void *data, size_t len)
+static int add_env(struct agent_request *q, const void *data, size_t len)
 {
 	const char *equals = memchr(data, '=', len);
 
@@ -63,7 +63,7 @@ static int copy_name(char *to, const void *data, size_t len)
 }
 
 /* 1: that was the last one. */
-static int on_frame(struct request *q, const struct wire_frame *f)
+static int on_frame(struct agent_request *q, const struct wire_frame *f)
 {
 	size_t len = wire_len(f);
 
@@ -87,7 +87,7 @@ static int on_frame(struct request *q, const struct wire_frame *f)
 	}
 }
 
-static int on_several(struct request *q, const struct wire_frame *several)
+static int on_several(struct agent_request *q, const struct wire_frame *several)
 {
 	static struct wire_frame f;
 	size_t at = 0;
@@ -101,7 +101,7 @@ static int on_several(struct request *q, const struct wire_frame *several)
 	return more < 0 ? more : r;
 }
 
-int request_read(int sock, struct request *q)
+int agent_request_read(int sock, struct agent_request *q)
 {
 	static struct wire_frame f;
 
@@ -116,7 +116,7 @@ int request_read(int sock, struct request *q)
 	}
 }
 
-int request_set_limits(const struct wire_exec *q)
+int agent_request_set_limits(const struct wire_exec *q)
 {
 	const struct payload_limits limits = {
 		.fsize_max = q->fsize_max,

@@ -9,7 +9,7 @@
 #define REQUEST_DEFAULTS_MAX 5                /* variables that are set for it */
 #define REQUEST_BYTES_MAX (UINT64_C(1) << 20) /* of all arguments and variables together */
 
-struct request {
+struct agent_request {
 	char user[WIRE_USER_MAX + 1]; /* empty: the ids that came with it hold */
 	char cwd[WIRE_PATH_MAX + 1];
 	char *args[REQUEST_ARGS_MAX + 1];
@@ -22,7 +22,7 @@ struct request {
 };
 
 /* Reads up to GO. */
-_must_check_ int request_read(int sock, struct request *ret);
+_must_check_ int agent_request_read(int sock, struct agent_request *ret);
 
 /* The limits that come with the order to run it, for this process. */
-_must_check_ int request_set_limits(const struct wire_exec *q);
+_must_check_ int agent_request_set_limits(const struct wire_exec *q);

@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-static struct request request = { .label_fd = -EBADF };
+static struct agent_request request = { .label_fd = -EBADF };
 static int status_fd = -EBADF;
 static bool has_input;
 
@@ -73,7 +73,7 @@ void command_take(void)
 
 	receive(&q, fds);
 	status_fd = fds[WIRE_RUNNER_STATUS];
-	r = request_read(fds[WIRE_RUNNER_OP], &request);
+	r = agent_request_read(fds[WIRE_RUNNER_OP], &request);
 	if (r == 0)
 		r = take_stdio(fds);
 	if (r < 0)
@@ -81,7 +81,7 @@ void command_take(void)
 	if (q.uid != BOX_USER || q.gid != BOX_USER || request.user[0])
 		give_up(WIRE_STEP_USER, -EPERM); /* we have become that one, for good */
 	/* They were set by whoever sent us here; lower ones count too. */
-	r = request_set_limits(&q);
+	r = agent_request_set_limits(&q);
 	if (r < 0)
 		give_up(WIRE_STEP_RLIMIT, r);
 	if (chdir(request.cwd[0] ? request.cwd : "/") < 0)

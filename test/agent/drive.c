@@ -313,7 +313,7 @@ void send_input(uint32_t pid, const char *text)
 	expect_done(sock);
 }
 
-/* All groups, or the one that is named. */
+/* All groups, or those that are named. */
 int main(int argc, char **argv)
 {
 	/* In the order of what they build upon; each group has boxes of its own. */
@@ -334,8 +334,13 @@ int main(int argc, char **argv)
 	};
 	int failed = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-		if (argc < 2 || strcmp(argv[1], groups[i].name) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+		bool wanted = argc < 2;
+
+		for (int k = 1; k < argc; k++)
+			wanted = wanted || strcmp(argv[k], groups[i].name) == 0;
+		if (wanted)
 			failed += groups[i].run();
+	}
 	return failed ? 1 : 0;
 }

@@ -114,7 +114,9 @@ int main(int argc, char **argv)
 	struct fail fail = { 0 };
 	int failed = 1;
 
-	if (argc > 1)
+	if (argc > 1 && argv[1][0] == '-')
+		cmocka_set_skip_filter(argv[1] + 1);
+	else if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	drive = &in_box;
 	if (make_box(&fail) < 0)

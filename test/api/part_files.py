@@ -9,6 +9,7 @@ import time
 import urllib.parse
 
 import raw
+import tap
 from service import wait_for
 
 BOUNDARY = "----boundary"
@@ -151,6 +152,7 @@ def test_form_bytes(world):
     assert reply.status == 200 and read(box, "link/x").body == b"2", reply
 
 
+@tap.slow
 def test_form_many(world):
     """what is kept of the files of one request is bounded"""
     box = world.client.create()
@@ -175,6 +177,7 @@ def test_octets(world):
     assert write(box, "cut", gzip.compress(b"z" * 100_000)[:-20], {"Content-Encoding": "gzip"}).status == 400
 
 
+@tap.slow
 def test_bomb(world):
     """FI-10: a small gzip that becomes large stops at the disk's limit"""
     box = world.client.create()
@@ -229,6 +232,7 @@ def test_download_races(world):
             assert reply.status == 404 or reply.status == 200 and not reply.body.strip(b"\0"), reply
 
 
+@tap.slow
 def test_download_of_small_file(world):
     """FI-07: a small file that is written anew all the time is whole at each moment, and so is what is sent"""
     box = world.client.create()

@@ -4,6 +4,7 @@ import contextlib
 import time
 
 import raw
+import tap
 
 
 def send(world, data, timeout=15):
@@ -131,6 +132,7 @@ def test_versions(world):
     refused(world, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, 404, 405, 505)
 
 
+@tap.slow
 def test_garbage(world):
     """bytes that are no request: TLS, SSH, nothing, zeros"""
     with contextlib.ExitStack() as stack:

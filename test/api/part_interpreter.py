@@ -7,6 +7,7 @@ import signal
 import time
 
 import cells
+import tap
 from cells import ask, cell, error, refused, text
 from part_limits import small
 from service import wait_for
@@ -83,6 +84,7 @@ def test_bodies(world):
     alive(box)
 
 
+@tap.slow
 def test_sizes(world):
     """code that is too large: 413"""
     box = world.client.create()
@@ -134,6 +136,7 @@ def test_stream(world):
     assert [event["type"] for event in cell(box, "")][-1] == "end_of_execution"
 
 
+@tap.slow
 def test_silence(world):
     """keepalives where there is nothing else to say"""
     box = world.client.create()
@@ -196,6 +199,7 @@ def test_bad_directory(world):
     assert cells.contexts(box) == DEFAULTS
 
 
+@tap.slow
 def test_many_contexts(_):
     """as many contexts as there may be: 429, and room again when one is removed"""
     with small(interpreter_contexts=2) as (_running, client):
@@ -241,6 +245,7 @@ def test_waiting(world):
             assert text(list(stream)) == "1\n"
 
 
+@tap.slow
 def test_hang_up(world):
     """a client that goes away interrupts its cell, however it goes"""
     box = world.client.create()
@@ -317,6 +322,7 @@ def test_death(world):
     alive(box)
 
 
+@tap.slow
 def test_violence(world):
     """cells that break their interpreter on purpose: some answer, and the sandbox lives"""
     box = world.client.create()
@@ -367,6 +373,7 @@ def test_limits_of_a_cell(world):
     assert cells.of(found, "usage")[0]["stdout_bytes"] == 5001
 
 
+@tap.slow
 def test_limits_of_the_service(_):
     """a cell may not have more than the service gives"""
     with small(interpreter_cell_timeout="1s", interpreter_cell_output="2K") as (_running, client):
@@ -396,6 +403,7 @@ def test_one_run(world):
     assert wait_for(lambda: not box.run("ls -d /tmp/cell-* 2>/dev/null || true")[0])
 
 
+@tap.slow
 def test_new_server(_):
     """the server dies: contexts are still there, with all they know"""
     with small() as (running, client):

@@ -14,6 +14,7 @@ import time
 
 import raw
 import service
+import tap
 from part_limits import at_once
 
 PORT = 3000
@@ -297,6 +298,7 @@ def test_events(world):
         assert connection.chunk() == b""
 
 
+@tap.slow
 def test_large(world):
     """100 MB up, with a length and in chunks, and 100 MB down"""
     box = shared(world)
@@ -517,6 +519,7 @@ def test_paused(world):
     assert world.client.ask("GET", f"/sandboxes/{box.id}").json()["state"] == "running"
 
 
+@tap.slow
 def test_too_many(world):
     """too many at once: 429, and the other sandbox does not notice"""
     small = service.Service({"limits.connections_per_sandbox": 3}).start()
@@ -552,6 +555,7 @@ def test_too_many(world):
         small.stop()
 
 
+@tap.slow
 def test_not_rated(world):
     """a page with hundreds of parts is not throttled, while our own planes are"""
     slow = service.Service({"limits.requests_per_second": 1}).start()
@@ -714,6 +718,7 @@ def certificate(directory, domain="sbx.test"):
     return done.stdout
 
 
+@tap.slow
 def test_https_ports(world):
     """httpsPorts: TLS to a program whose certificate nobody knows"""
     box = world.client.create(timeout=600, network={"httpsPorts": [3443]})

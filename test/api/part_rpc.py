@@ -8,6 +8,7 @@ import threading
 import time
 
 import raw
+import tap
 from service import wait_for
 
 START = "process.Process/Start"
@@ -129,6 +130,7 @@ def test_timeouts(world):
             assert connection.status in (200, 400), bad
 
 
+@tap.slow
 def test_keepalive(world):
     """Keepalive-Ping-Interval: something is said in the silence"""
     box = world.client.create()
@@ -176,6 +178,7 @@ def test_kill_resets(world):
             raise AssertionError(f"it ended as if nothing had happened: {rest}")
 
 
+@tap.slow
 def test_flood_of_output(world):
     """output faster than it is read: back-pressure, not memory"""
     box = world.client.create()
@@ -251,6 +254,7 @@ def test_slow_stream_input(world):
     assert out.strip() == b"3", out
 
 
+@tap.slow
 def test_last_input(world):
     """input upon which a command ends at once has arrived all the same"""
     box, wrong = world.client.create(), []

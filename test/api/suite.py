@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service from outside, byte by byte: who may ask, what is refused and how, what a bad client costs the
-others. Each part is a file of its own beside this one.  run [PART]... runs only those. Prints TAP."""
-import importlib
+others. Each part is a file of its own beside this one.  run [PART[.TEST]]... runs only those. Prints TAP."""
 import os
 import pathlib
 import sys
@@ -14,8 +13,9 @@ import raw  # noqa: E402  pylint: disable=wrong-import-position
 import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
-PARTS = ("part_auth", "part_routes", "part_heads", "part_bodies", "part_limits", "part_control", "part_webhooks", "part_secrets", "part_files", "part_uploads",
-         "part_rpc", "part_interpreter", "part_kernels", "part_languages", "part_scripts", "part_reasons", "part_network", "part_ports", "part_slow", "part_flood")
+PARTS = ("auth", "routes", "heads", "bodies", "limits", "control", "webhooks", "secrets", "files", "uploads", "rpc",
+         "interpreter", "kernels", "languages", "scripts", "reasons", "network", "ports", "slow", "flood")
+QUICK_PARTS = ("auth", "routes", "heads", "bodies", "control", "files", "rpc", "interpreter", "reasons", "ports")
 
 
 class World:
@@ -43,14 +43,11 @@ class World:
                 self.client.ask("DELETE", f"/sandboxes/{box['sandboxID']}")
 
 
-def run_part(verdicts, world, name):
-    module = importlib.import_module(name)
+def run_part(verdicts, world, name, cases):
     verdicts.diag(name)
-    for label, function in list(vars(module).items()):
-        if label.startswith("test_"):
-            text = (function.__doc__ or label[5:].replace("_", " ")).strip().splitlines()[0]
-            verdicts.attempt(f"{name[5:]}: {text}", function, world)
-    verdicts.attempt(f"{name[5:]}: the others did not notice", world.unharmed)
+    for text, function in cases:
+        verdicts.attempt(f"{name}: {text}", function, world)
+    verdicts.attempt(f"{name}: the others did not notice", world.unharmed)
     world.cleanup()
 
 
@@ -79,15 +76,14 @@ def main():
         tap.skip_all("needs root")
     if not os.access(service.GLOVEBOX, os.X_OK):
         tap.skip_all(f"no program at {service.GLOVEBOX}")
-    parts = [f"part_{name}" for name in sys.argv[1:]] or PARTS
     verdicts = tap.Tap()
     running = service.Service()
     try:
         running.start()
         world = World(running)
         pid = running.server_pid()
-        for name in parts:
-            run_part(verdicts, world, name)
+        for name, _, cases in tap.parts(QUICK_PARTS if tap.QUICK else PARTS):
+            run_part(verdicts, world, name, cases)
         check_answers(verdicts, world)
         verdicts.equal(running.server_pid(), pid, "the server was never started again")
     except (service.ServiceError, AssertionError, OSError, raw.Closed) as error:

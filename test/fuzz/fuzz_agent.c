@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "agent/request.h"
+#include "agent/agent.h"
+#include "wire/request.h"
 #include "sys/sock.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,12 +31,12 @@ static void fuzz_users(const uint8_t *data, size_t size)
 }
 
 /* What was accepted can be executed: every text ends, every variable has a name, none comes twice. */
-static void check_request(struct request *q)
+static void check_request(struct agent_request *q)
 {
 	const struct agent_user user = { .name = "user", .home = "/", .shell = "/bin/sh" };
 
 	assert(q->n_args > 0 && q->n_args <= REQUEST_ARGS_MAX && !q->args[q->n_args]);
-	assert(request_environment(q, &user, true) == 0);
+	assert(agent_user_environment(q, &user, true) == 0);
 	assert(q->n_envs <= REQUEST_ENVS_MAX + REQUEST_DEFAULTS_MAX && !q->envs[q->n_envs]);
 	for (size_t i = 0; i < q->n_envs; i++) {
 		const char *equals = strchr(q->envs[i], '=');
@@ -49,7 +50,7 @@ static void check_request(struct request *q)
 
 static void fuzz_request(const uint8_t *data, size_t size)
 {
-	static struct request q;
+	static struct agent_request q;
 	int pair[2];
 
 	memset(&q, 0, sizeof(q));
@@ -64,7 +65,7 @@ static void fuzz_request(const uint8_t *data, size_t size)
 		size -= 1 + len;
 	}
 	fd_close(pair[0]);
-	if (request_read(pair[1], &q) == 0)
+	if (agent_request_read(pair[1], &q) == 0)
 		check_request(&q);
 	fd_close(pair[1]);
 	for (size_t i = 0; i < q.n_args; i++)

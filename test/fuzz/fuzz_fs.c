@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <sys/socket.h>
 
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 #include "sys/sock.h"
 
 #define FRAMES_MAX 64 /* what fits in the socket for sure */

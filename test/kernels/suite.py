@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interpreters over pipes as kernels/PROTOCOL.md has it, outside a box.  run [NAME]... runs only cases_NAME.py.
+"""Interpreters over pipes as kernels/PROTOCOL.md has it, outside a box.  run [NAME[.TEST]]... runs only those of
+cases_NAME.py.
 
 A file of cases has command(), which returns the kernel's argv or raises tap.Skip, and functions test_*(world).
 world.kernel is a living context that the cases of a file share; world.new() is a new one. Prints TAP."""
-import importlib
 import pathlib
 import sys
 
@@ -39,29 +39,26 @@ class World:
             self._kernel = None
 
 
-def run_file(verdicts, name):
-    module = importlib.import_module(f"cases_{name}")
+def run_file(verdicts, name, module, cases):
     verdicts.diag(name)
     try:
         world = World(module.command())
     except tap.Skip as why:
         verdicts.skip(name, why)
         return
-    for label, function in list(vars(module).items()):
-        if label.startswith("test_"):
-            text = (function.__doc__ or label[5:].replace("_", " ")).strip().splitlines()[0]
-            failed = verdicts.failed
-            verdicts.attempt(f"{name}: {text}", function, world)
-            if verdicts.failed > failed:
-                world.forget()
+    for text, function in cases:
+        failed = verdicts.failed
+        verdicts.attempt(f"{name}: {text}", function, world)
+        if verdicts.failed > failed:
+            world.forget()
     world.forget()
 
 
 def main():
     verdicts = tap.Tap()
-    names = sys.argv[1:] or sorted(path.stem[6:] for path in HERE.glob("cases_*.py"))
-    for name in names:
-        run_file(verdicts, name)
+    names = sorted(path.stem[6:] for path in HERE.glob("cases_*.py"))
+    for name, module, cases in tap.parts(names, "cases_"):
+        run_file(verdicts, name, module, cases)
     return verdicts.finish()
 
 

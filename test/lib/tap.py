@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Test Anything Protocol for Python suites; tap.sh is the same for bash."""
+import importlib
+import os
 import sys
 import traceback
+
+QUICK = os.environ.get("TEST_TIER") == "quick"
 
 
 def one_line(text):
@@ -55,6 +59,28 @@ class Tap:
             print("# no test was run")
         print(f"1..{self.run}", flush=True)
         return 1 if self.failed or self.run == 0 else 0
+
+
+def slow(test):
+    """For a test that the quick tier leaves out."""
+    test.slow = True
+    return test
+
+
+def cases(module, only=""):
+    """The tests of a module in their order, as (what it is called, function); or the only one."""
+    for label, function in list(vars(module).items()):
+        if label.startswith("test_") and only in ("", label[5:]) and not (QUICK and hasattr(function, "slow")):
+            yield (function.__doc__ or label[5:].replace("_", " ")).strip().splitlines()[0], function
+
+
+def parts(names, prefix="part_"):
+    """What a suite of modules is to run: (name, module, (text, function) of each test). The command line has PART or
+    PART.TEST, or nothing: then these names."""
+    for argument in sys.argv[1:] or names:
+        name, _, only = argument.removeprefix(prefix).partition(".")
+        module = importlib.import_module(prefix + name)
+        yield name, module, cases(module, only.removeprefix("test_"))
 
 
 class Skip(Exception):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of boxes, in a laboratory without a way out (lab.py): what a box reaches, what it does not, and what is
-seen of it outside. Each part is a file of its own beside this one.  run [PART]... runs only those. Prints TAP."""
-import importlib
+seen of it outside. Each part is a file of its own beside this one.  run [PART[.TEST]]... runs only those. Prints TAP."""
 import json
 import os
 import pathlib
@@ -17,8 +16,8 @@ import raw  # noqa: E402  pylint: disable=wrong-import-position
 import service  # noqa: E402  pylint: disable=wrong-import-position
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
-PARTS = ("part_none", "part_clients", "part_names", "part_addresses", "part_tls", "part_http", "part_dns", "part_ways",
-         "part_policy", "part_limits", "part_floods", "part_secrets", "part_upstream", "part_crash")
+PARTS = ("none", "clients", "names", "addresses", "tls", "http", "dns", "ways", "policy", "limits", "floods", "secrets",
+         "upstream", "crash")
 INSIDE = (HERE / "inside.py").read_bytes()
 FAST = 4  # seconds: a refusal that takes longer is a program that hangs, for five or more
 SETTLE = 0.1  # seconds without a packet: then the ends of connections of the test before are through
@@ -138,22 +137,14 @@ def settle(net):
     net.forget()
 
 
-def run_part(verdicts, world, name):
-    module = importlib.import_module(name)
+def run_part(verdicts, world, name, cases):
     verdicts.diag(name)
-    for label, function in list(vars(module).items()):
-        if label.startswith("test_"):
-            text = (function.__doc__ or label[5:].replace("_", " ")).strip().splitlines()[0]
-            settle(world.net)
-            began = time.monotonic()
-            verdicts.attempt(f"{name[5:]}: {text}", function, world)
-            verdicts.diag(f"{time.monotonic() - began:.1f} seconds")
-            world.cleanup()
-
-
-def chosen():
-    """PART or PART.TEST each."""
-    return [f"part_{name}" for name in sys.argv[1:]] or PARTS
+    for text, function in cases:
+        settle(world.net)
+        began = time.monotonic()
+        verdicts.attempt(f"{name}: {text}", function, world)
+        verdicts.diag(f"{time.monotonic() - began:.1f} seconds")
+        world.cleanup()
 
 
 def main():
@@ -166,8 +157,8 @@ def main():
         world, started = None, time.monotonic()
         try:
             world = World(net)
-            for name in chosen():
-                run_part(verdicts, world, name)
+            for name, _, cases in tap.parts(PARTS):
+                run_part(verdicts, world, name, cases)
         except (service.ServiceError, AssertionError, OSError, raw.Closed) as error:
             verdicts.ok(False, "the service runs", f"{type(error).__name__}: {error}")
         finally:

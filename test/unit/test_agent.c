@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "agent/request.h"
+#include "agent/agent.h"
+#include "wire/request.h"
 #include "sys/sock.h"
 
 /* A file with this text, as a path. */
@@ -129,7 +130,7 @@ static void test_groups(void **state)
 	assert_int_equal(u.n_groups, AGENT_GROUPS_MAX);
 }
 
-static struct request q;
+static struct agent_request q;
 
 static void request_init(void)
 {
@@ -160,7 +161,7 @@ static void test_request(void **state)
 	say(pair[0], WIRE_LABEL, "label");
 	say(pair[0], WIRE_ENV, "A=1");
 	say(pair[0], WIRE_GO, "");
-	assert_int_equal(request_read(pair[1], &q), 0);
+	assert_int_equal(agent_request_read(pair[1], &q), 0);
 	assert_string_equal(q.user, "user");
 	assert_string_equal(q.cwd, "/tmp");
 	assert_int_equal(q.n_args, 2);
@@ -191,7 +192,7 @@ static int read_several(const unsigned char *data, size_t len)
 	assert_int_equal(sock_pair(pair), 0);
 	assert_int_equal(wire_send(pair[0], WIRE_SEVERAL, data, len), 0);
 	fd_close(pair[0]);
-	r = request_read(pair[1], &q);
+	r = agent_request_read(pair[1], &q);
 	fd_close(pair[1]);
 	return r;
 }
@@ -236,7 +237,7 @@ static int read_one(enum wire_type type, const void *data, size_t len)
 	say(pair[0], WIRE_ARG, "a");
 	assert_int_equal(wire_send(pair[0], type, data, len), 0);
 	fd_close(pair[0]);
-	r = request_read(pair[1], &q);
+	r = agent_request_read(pair[1], &q);
 	fd_close(pair[1]);
 	return r;
 }
@@ -261,14 +262,14 @@ static void test_bad_requests(void **state)
 	request_init();
 	assert_int_equal(sock_pair(pair), 0);
 	say(pair[0], WIRE_GO, "");
-	assert_int_equal(request_read(pair[1], &q), -EINVAL);
+	assert_int_equal(agent_request_read(pair[1], &q), -EINVAL);
 	/* A megabyte in all, however it is cut. */
 	memset(big, 'x', sizeof(big));
 	request_init();
 	for (int i = 0; i < 18; i++) {
 		assert_int_equal(wire_send(pair[0], WIRE_ARG, big, sizeof(big)), 0);
 		say(pair[0], WIRE_GO, "");
-		assert_int_equal(request_read(pair[1], &q), i < 17 ? 0 : -E2BIG);
+		assert_int_equal(agent_request_read(pair[1], &q), i < 17 ? 0 : -E2BIG);
 	}
 	request_init();
 	fd_close(pair[0]);
@@ -305,7 +306,7 @@ static void test_environment(void **state)
 	add_env("AB=2");
 	add_env("A=3");
 	add_env("A=4=5");
-	assert_int_equal(request_environment(&q, &user, false), 0);
+	assert_int_equal(agent_user_environment(&q, &user, false), 0);
 	assert_string_equal(variable("A"), "4=5");
 	assert_string_equal(variable("AB"), "2");
 	assert_string_equal(variable("HOME"), "/mine");
@@ -315,7 +316,7 @@ static void test_environment(void **state)
 	assert_null(variable("TERM"));
 	request_init();
 	add_env("TERM=dumb");
-	assert_int_equal(request_environment(&q, &nobody, true), 0);
+	assert_int_equal(agent_user_environment(&q, &nobody, true), 0);
 	assert_string_equal(variable("TERM"), "dumb");
 	assert_null(variable("HOME"));
 	/* As many as there may be, and the defaults beside them. */
@@ -326,7 +327,7 @@ static void test_environment(void **state)
 		(void)snprintf(text, sizeof(text), "V%d=%d", i, i);
 		add_env(text);
 	}
-	assert_int_equal(request_environment(&q, &user, true), 0);
+	assert_int_equal(agent_user_environment(&q, &user, true), 0);
 	assert_int_equal(q.n_envs, REQUEST_ENVS_MAX + REQUEST_DEFAULTS_MAX);
 	assert_string_equal(variable("V1023"), "1023");
 	assert_string_equal(variable("TERM"), "xterm-256color");
@@ -336,7 +337,7 @@ static void test_environment(void **state)
 static int enter(const char *cwd, const struct agent_user *user)
 {
 	(void)snprintf(q.cwd, sizeof(q.cwd), "%s", cwd);
-	return request_enter(&q, user);
+	return agent_user_enter(&q, user);
 }
 
 static void is_here(const char *path)

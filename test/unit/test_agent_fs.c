@@ -5,7 +5,7 @@
  */
 #include "../agentfs/cases.h"
 
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 #include "sys/sock.h"
 
 #include <fcntl.h>

@@ -10,8 +10,8 @@
 #include <sodium.h>
 #include <sys/eventfd.h>
 
-#include "server/sandbox/boxes.h"
-#include "server/control/control_priv.h"
+#include "server/changes/boxes.h"
+#include "server/changes/changes.h"
 #include "server/interp/interp.h"
 #include "server/sandbox/outlet.h"
 #include "server/sandbox/table.h"
@@ -163,7 +163,7 @@ void clock_format(int64_t wall_ms, char ret[CLOCK_TEXT_SIZE])
 	(void)snprintf(ret, CLOCK_TEXT_SIZE, "%lld", (long long)wall_ms);
 }
 
-json_t *time_json(int64_t ms)
+json_t *clock_json(int64_t ms)
 {
 	return json_integer(ms);
 }
@@ -220,12 +220,6 @@ void network_take_up(struct sandbox *b)
 	(void)b;
 }
 
-void template_limits(const struct config *c, struct warden_limits *ret)
-{
-	(void)c;
-	*ret = (struct warden_limits){ .memory_bytes = 1 };
-}
-
 void server_log(struct server *s, const char *level, const char *event, json_t *fields)
 {
 	(void)s;
@@ -247,11 +241,6 @@ int reply_failure(struct request *r, const struct fail *fail)
 	(void)r;
 	(void)fail;
 	return 0;
-}
-
-void interp_forget(struct sandbox *b)
-{
-	(void)b;
 }
 
 void outlet_close(struct outlet *o)
@@ -505,7 +494,7 @@ static void test_was_being_resumed(void **state)
 	assert_int_equal(store.state, STORE_PAUSED);
 	boxes_events.ended(&server, &ended);
 	boxes_kill_unknown(&server);
-	assert_int_equal(finish_changes(&server), 0);
+	assert_int_equal(boxes_finish_changes(&server), 0);
 	run_jobs();
 	assert_true(is_cold(b));
 	assert_int_equal(b->control_fd, -EBADF);
@@ -517,12 +506,14 @@ static void test_was_being_resumed(void **state)
 /* A server that is older than this one wrote so. */
 static void test_says_it_runs(void **state)
 {
-	const struct store_sandbox row = { .state = STORE_RUNNING,
-					   .config = json_pack("{s:b}", "cold", 1) };
+	const struct warden_box box = { .id = "i1", .state = WARDEN_STATE_RUNNING };
+	struct sandbox *b = take_up(STORE_RUNNING, true, HOUR_MS, &box);
 
 	(void)state;
-	assert_true(control_needs_no_box(&row));
-	json_decref(row.config);
+	assert_non_null(b);
+	boxes_kill_unknown(&server);
+	assert_true(is_cold(b));
+	sandbox_put(b);
 }
 
 /* The last server died before it had written down the deadline that it set. */

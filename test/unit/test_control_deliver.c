@@ -96,10 +96,10 @@ static void test_share(void **state)
 {
 	(void)state;
 	for (int i = 0; i < EVENTS; i++)
-		deliver(&server, "a", "x", json_object());
+		webhook_deliver(&server, "a", "x", json_object());
 	assert_true(becomes(&dropped, HOOKS * EVENTS - 256, 2000));
 	assert_true(becomes(&asked_a, 8, 2000));
-	deliver(&server, "b", "x", json_object());
+	webhook_deliver(&server, "b", "x", json_object());
 	assert_true(becomes(&asked_b, HOOKS, 2000));
 	assert_int_equal(asked_a, 8);
 	assert_int_equal(dropped, HOOKS * EVENTS - 256);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 
 #include <poll.h>
 

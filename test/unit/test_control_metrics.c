@@ -28,11 +28,6 @@ int64_t clock_wall_ms(void)
 	return wall_s * 1000;
 }
 
-struct sandbox_control *control_of(struct sandbox *b)
-{
-	return b->control;
-}
-
 int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
 {
 	(void)b;
@@ -41,12 +36,12 @@ int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
 	return 0;
 }
 
-json_t *time_json(int64_t ms)
+json_t *clock_json(int64_t ms)
 {
 	return json_integer(ms);
 }
 
-int64_t show_cpus(const struct warden_limits *l)
+int64_t limits_cpus(const struct warden_limits *l)
 {
 	return l->cpu_milli / 1000;
 }
@@ -134,8 +129,7 @@ static double newest(struct sandbox *b, const char *name)
 
 static void test_clock_set_back(void **state)
 {
-	struct sandbox_control control = { 0 };
-	struct sandbox b = { .control = &control, .limits.cpu_milli = 1000 };
+	struct sandbox b = { .limits.cpu_milli = 1000 };
 
 	(void)state;
 	assert_int_equal(pthread_mutex_init(&b.lock, NULL), 0);
@@ -153,7 +147,7 @@ static void test_clock_set_back(void **state)
 	wall_s += 7200; /* which does not make it older */
 	(void)newest(&b, "cpuUsedPct");
 	assert_int_equal(asked, 2);
-	free(control.samples);
+	free(b.metrics);
 	(void)pthread_mutex_destroy(&b.lock);
 }
 

@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/control/control_priv.h"
-#include "server/envd/envd.h"
+#include "server/changes/changes.h"
 
 #include <poll.h>
 #include <semaphore.h>
@@ -62,43 +61,19 @@ void layers_release(struct server *s, const struct sandbox_config *c)
 	(void)c;
 }
 
-void layers_tick(struct server *s)
+/* --- the test's own --------------------------------------------------------------------------------- */
+
+static void tick(struct server *s)
 {
 	(void)s;
 	(void)__atomic_add_fetch(&ticks, 1, __ATOMIC_SEQ_CST);
 }
 
-void orphans_tick(struct server *s)
-{
-	(void)s;
-}
-
-void metrics_tick(struct server *s)
-{
-	(void)s;
-}
-
-void envd_watchers_tick(void)
+static void stop(void)
 {
 }
 
-void layers_stop(void)
-{
-}
-
-void orphans_stop(void)
-{
-}
-
-void metrics_stop(void)
-{
-}
-
-void envd_watchers_stop(void)
-{
-}
-
-/* --- the test's own --------------------------------------------------------------------------------- */
+static const struct chore chores[] = { { tick, stop }, { 0 } };
 
 static bool reaches(const int *count, int value)
 {
@@ -126,7 +101,7 @@ static int start(void **state)
 		if (sem_init(&let_go[i], 0, 0) < 0)
 			return -1;
 	}
-	return worker_start(&server);
+	return worker_start(&server, chores);
 }
 
 /* One key's work does not end: another's is begun all the same, and so is the housekeeping. */

@@ -156,7 +156,7 @@ static int set_up(void **state)
 	own_address = (struct net_address){ { 0 } };
 	n_rechecks = n_started = n_events = n_ended = 0;
 	event_result = 0;
-	return loop_open(&g);
+	return loop_open(&g.loop, 1);
 }
 
 static int tear_down(void **state)
@@ -165,7 +165,7 @@ static int tear_down(void **state)
 	apply_done(&box);
 	told_done(&box);
 	sets_done(&g.sets);
-	loop_close(&g);
+	loop_close(&g.loop);
 	return 0;
 }
 
@@ -711,81 +711,6 @@ static void test_report(void **state)
 	assert_true(box.missed > 4000);
 }
 
-/* --- the loop ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t last_due;
-static size_t n_due;
-
-static void due(struct egress *e, struct timer *t)
-{
-	assert_true(t->at_us >= last_due);
-	assert_int_equal(t->place, 0);
-	last_due = t->at_us;
-	if (++n_due == 500)
-		loop_stop(e, 7);
-}
-
-static void test_timers(void **state)
-{
-	static struct timer t[1000];
-	uint64_t now = clock_boot_us();
-	unsigned seed = 1;
-
-	(void)state;
-	last_due = n_due = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
-		t[i] = (struct timer){ .due = due };
-		timer_set(&g, &t[i], now + (unsigned)rand_r(&seed) % 20000);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(t); i += 2) /* moved, some of them twice */
-		timer_set(&g, &t[i], now + (unsigned)rand_r(&seed) % 20000);
-	for (size_t i = 0; i < ARRAY_SIZE(t); i += 2)
-		timer_clear(&g, &t[i]);
-	timer_clear(&g, &t[0]);
-	assert_int_equal(loop_run(&g), 7);
-	assert_int_equal(n_due, 500);
-}
-
-static struct watch watches[4];
-static int pipes[4][2];
-
-/* Whoever is called first removes all the others: they must not be called, although their events are there. */
-static void ready(struct egress *e, struct watch *self, uint32_t events)
-{
-	assert_true(events & EPOLLIN);
-	for (size_t i = 0; i < ARRAY_SIZE(watches); i++)
-		watch_remove(e, &watches[i]);
-	assert_int_equal(self->fd, -EBADF);
-	memset(watches, 0xff, sizeof(watches)); /* as if it were freed */
-	n_due++;
-}
-
-static void stop(struct egress *e, struct timer *t)
-{
-	(void)t;
-	loop_stop(e, 0);
-}
-
-static void test_watches(void **state)
-{
-	struct timer end = { .due = stop };
-
-	(void)state;
-	n_due = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(watches); i++) {
-		assert_int_equal(pipe2(pipes[i], O_CLOEXEC | O_NONBLOCK), 0);
-		assert_int_equal(watch_add(&g, &watches[i], pipes[i][0], EPOLLIN, ready), 0);
-		assert_int_equal(write(pipes[i][1], "x", 1), 1);
-	}
-	timer_set(&g, &end, clock_boot_us() + 20000);
-	assert_int_equal(loop_run(&g), 0);
-	assert_int_equal(n_due, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(watches); i++) {
-		fd_close(pipes[i][0]);
-		fd_close(pipes[i][1]);
-	}
-}
-
 static int open_cache(void **state)
 {
 	struct fail fail;
@@ -807,7 +732,6 @@ int main(void)
 		TEST(test_private_answer), TEST(test_budget),
 		TEST(test_told),           TEST(test_told_newest),
 		TEST(test_told_by_rule),   TEST(test_report),
-		TEST(test_timers),         TEST(test_watches),
 		TEST(test_under_way),      TEST(test_full_cache),
 	};
 

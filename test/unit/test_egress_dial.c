@@ -58,9 +58,9 @@ void conn_want_host(struct egress *e, struct conn *c, uint32_t events)
 	(void)events;
 }
 
-void timer_set(struct egress *e, struct timer *t, uint64_t at_us)
+void timer_set(struct loop *l, struct timer *t, uint64_t at_us)
 {
-	(void)e;
+	(void)l;
 	t->at_us = at_us;
 }
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "server/sandbox/clock.h"
-#include "server/run/route.h"
+#include "server/run/run.h"
 #include "server/http/exchange.h"
 #include "server/interp/interp.h"
 #include "sys/sock.h"
@@ -75,7 +75,7 @@ static const struct language languages[] = {
 	  .run = (char *)(uintptr_t) "./a.out" },
 };
 
-const struct language *control_run_languages(size_t *ret_n)
+const struct language *run_languages(size_t *ret_n)
 {
 	*ret_n = ARRAY_SIZE(languages);
 	return languages;

@@ -6,6 +6,7 @@
 #include "server/sandbox/sandbox.h"
 #include "server/sandbox/secret.h"
 #include "server/server.h"
+#include "server/sandbox/link.h"
 #include "sys/sock.h"
 
 #include <poll.h>

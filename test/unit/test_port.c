@@ -303,17 +303,16 @@ static void masks(void **state)
 	char host[32];
 
 	(void)state;
-	assert_int_equal(port_mask_host("localhost:${PORT}", 3000, host, sizeof(host)), 0);
+	assert_int_equal(host_mask("localhost:${PORT}", 3000, host, sizeof(host)), 0);
 	assert_string_equal(host, "localhost:3000");
-	assert_int_equal(port_mask_host("${PORT}.${PORT}.test", 65535, host, sizeof(host)), 0);
+	assert_int_equal(host_mask("${PORT}.${PORT}.test", 65535, host, sizeof(host)), 0);
 	assert_string_equal(host, "65535.65535.test");
-	assert_int_equal(port_mask_host("[::1]:80", 1, host, sizeof(host)), 0);
-	assert_int_equal(port_mask_host("0123456789012345678901234567890", 1, host, sizeof(host)),
-			 0);
-	assert_int_equal(port_mask_host("01234567890123456789012345678901", 1, host, sizeof(host)),
+	assert_int_equal(host_mask("[::1]:80", 1, host, sizeof(host)), 0);
+	assert_int_equal(host_mask("0123456789012345678901234567890", 1, host, sizeof(host)), 0);
+	assert_int_equal(host_mask("01234567890123456789012345678901", 1, host, sizeof(host)),
 			 -EINVAL);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_false(port_mask_ok(bad[i]));
+		assert_false(host_mask_ok(bad[i]));
 }
 
 static void lists(void **state)

@@ -10,6 +10,7 @@
 #include "server/http/host.h"
 #include "server/http/sign.h"
 #include "server/http/uri.h"
+#include "server/sandbox/id.h"
 
 /* --- targets ---------------------------------------------------------------------------------------- */
 
@@ -270,11 +271,11 @@ static void test_expiration(void **state)
 static void test_secrets(void **state)
 {
 	(void)state;
-	assert_true(secret_equal("", ""));
-	assert_true(secret_equal("abc", "abc"));
-	assert_false(secret_equal("abc", "abd"));
-	assert_false(secret_equal("abc", "ab"));
-	assert_false(secret_equal("", "a"));
+	assert_true(token_equal("", ""));
+	assert_true(token_equal("abc", "abc"));
+	assert_false(token_equal("abc", "abd"));
+	assert_false(token_equal("abc", "ab"));
+	assert_false(token_equal("", "a"));
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 #include "warden/layers/tree.h"
-#include "warden/warden_priv.h"
+#include "warden/layers/layers.h"
 
 #define LEVELS 17 /* of names of 255 bytes: longer than a path can be */
 #define PATIENCE_MS 60000

@@ -2,14 +2,14 @@
 """The warden with a stub in the server's place: what boxes do, what happens when somebody dies, and what a
 server that was taken over can do (AP-18). Prints TAP. Root only.
 
-Environment: GLOVEBOX (the program), WARDEN_CYCLES=1000, WARDEN_KILLS=20, WARDEN_ONLY=name to run some tests."""
+run [TEST]... runs only those.  Environment: GLOVEBOX (the program), WARDEN_CYCLES=1000, WARDEN_KILLS=20."""
 
 import os
 import sys
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [os.path.join(HERE, "../lib"), HERE]
 
 import contextlib
 import ctypes
@@ -22,22 +22,18 @@ import tempfile
 import threading
 import traceback
 
+import tap
 from talk import *
 
 GLOVEBOX = os.environ.get("GLOVEBOX", os.path.join(HERE, "../../build/src/cli/glovebox"))
 STUB = os.path.join(os.path.dirname(GLOVEBOX), "../../test/warden/warden-stub")
 KILLS = int(os.environ.get("WARDEN_KILLS", "20"))
 CYCLES = int(os.environ.get("WARDEN_CYCLES", "1000"))
-ONLY = os.environ.get("WARDEN_ONLY", "")
 TMP = tempfile.mkdtemp(prefix="glovebox-warden.")
 STATE = TMP + "/state"
 LOG = TMP + "/log"
 SYS_PIDFD_GETFD = 438  # of every architecture
 MOUNTS_BEFORE = open("/proc/self/mountinfo").readlines()
-
-
-class Skip(Exception):
-    pass
 
 
 def warden(*options, pool=0, zygote=False):
@@ -139,7 +135,7 @@ def need(feature, what):
         cgroup_features = s.create("look").box.cgroup_features
         w.stop()
     if not cgroup_features & feature:
-        raise Skip(f"the cgroups here have no {what}")
+        raise tap.Skip(f"the cgroups here have no {what}")
 
 
 cgroup_features = None
@@ -200,6 +196,7 @@ def test_pool():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_pool_box_dies():
     """A box that dies in the pool is replaced, without anybody asking for one."""
     w = warden(pool=1)
@@ -213,6 +210,7 @@ def test_pool_box_dies():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_deadlines():
     w = warden()
     s = w.server()
@@ -229,6 +227,7 @@ def test_deadlines():
     w.stop()
 
 
+@tap.slow
 def test_pause_resume():
     need(FREEZER, "freezer")
     w = warden()
@@ -274,6 +273,7 @@ def at_its_deadline(w, s, id, type, payload):
     return s.wait_reply(request), control
 
 
+@tap.slow
 def test_asked_at_the_deadline():
     need(FREEZER, "freezer")
     w = warden()
@@ -308,6 +308,7 @@ def test_box_ends_itself():
     w.stop()
 
 
+@tap.slow
 def test_memory():
     """Programs stay within their memory; files have room of their own; the box lives on."""
     need(MEMORY_CGROUP, "memory controller")
@@ -368,6 +369,7 @@ def test_memory_without_end():
     assert s.create("m").err == 0 and w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_memory_nobody_to_kill():
     """A box above its limit in which no process is found that could be killed for it is ended too."""
     need(MEMORY_CGROUP, "memory controller")
@@ -394,6 +396,7 @@ def test_memory_nobody_to_kill():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_memory_near_the_limit():
     """Boxes that stay just below their limit do not keep the warden busy."""
     need(MEMORY_CGROUP, "memory controller")
@@ -520,6 +523,7 @@ l"
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_snapshot_limits():
     need(FREEZER, "freezer")
     w = warden()
@@ -559,7 +563,7 @@ def small_disk(mib):
     subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
     os.makedirs(STATE, exist_ok=True)
     if subprocess.run(["mount", "-o", "loop", image, STATE], capture_output=True).returncode:
-        raise Skip("no loop devices")
+        raise tap.Skip("no loop devices")
     try:
         yield
     finally:
@@ -599,19 +603,20 @@ def test_snapshot_room():
 def slow_disk(pid):
     """Whoever waits for what lies in a directory to be on the disk waits long."""
     if not shutil.which("strace"):
-        raise Skip("no strace")
+        raise tap.Skip("no strace")
     tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync",
                                "-e", "inject=fsync:delay_enter=3000000", "-p", str(pid)])
     try:
         assert wait_for(lambda: status_of(pid)["TracerPid"] != "0" or tracer.poll() is not None)
         if tracer.poll() is not None:
-            raise Skip("nobody can be traced")
+            raise tap.Skip("nobody can be traced")
         yield
     finally:
         tracer.terminate()
         tracer.wait()
 
 
+@tap.slow
 def test_snapshot_disk():
     """The warden waits for no disk: it answers others before the snapshot is there for good."""
     need(FREEZER, "freezer")
@@ -633,6 +638,7 @@ def test_snapshot_disk():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_next_layer():
     w = warden()
     s = w.server()
@@ -764,6 +770,7 @@ def test_zygote_dies():
     assert w.stop() == 0 and stale_boxes() == []
 
 
+@tap.slow
 def test_zygote_does_not_read():
     """One that stands still is asked until its socket is full, and nobody waits for it."""
     w = warden("--interpreter-preload", "json", zygote=True)
@@ -873,6 +880,7 @@ def restart(w, s):
     return s, *s.hello()
 
 
+@tap.slow
 def test_server_dies():
     need(FREEZER, "freezer")
     w = warden()
@@ -1022,6 +1030,7 @@ def random_requests(s, rng, until):
     return asked
 
 
+@tap.slow
 def test_random_kills():
     rng = random.Random(7)
     for i in range(KILLS):
@@ -1186,6 +1195,7 @@ def hostile_messages():
     yield "a meeting with a reserved field", message(MEET, b"\1" + bytes(7))
 
 
+@tap.slow
 def test_hostile_messages():
     for what, data in hostile_messages():
         w = warden()
@@ -1249,6 +1259,7 @@ def test_reads_nothing():
 # --- leaks ----------------------------------------------------------------------------------------
 
 
+@tap.slow
 def test_cycles():
     w = warden(pool=2)
     s = w.server()
@@ -1678,7 +1689,8 @@ def main():
         if not os.access(program, os.X_OK):
             print(f"Bail out! there is no {program}")
             return 1
-    tests = [(n[5:], f) for n, f in globals().items() if n.startswith("test_") and ONLY in n]
+    tests = [(n[5:], f) for n, f in globals().items() if n.startswith("test_") and (n[5:] in sys.argv[1:] or len(sys.argv) == 1)
+             and not (tap.QUICK and hasattr(f, "slow"))]
     failed = 0
     print(f"1..{len(tests)}", flush=True)
     for number, (name, test) in enumerate(tests, 1):
@@ -1687,7 +1699,7 @@ def main():
             subprocess.run(["rm", "-rf", STATE], check=True)
             test()
             print(f"ok {number} - {name.replace('_', ' ')} # {time.monotonic() - began:.1f} s", flush=True)
-        except Skip as skip:
+        except tap.Skip as skip:
             print(f"ok {number} - {name} # SKIP {skip}", flush=True)
         except BaseException:
             failed += 1

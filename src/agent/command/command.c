@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/command/command.h"
 
-#include "agent/helper.h"
-#include "agent/kernel/kernel.h"
 #include "agent/loop.h"
 
 #include <poll.h>
@@ -164,25 +162,11 @@ static void command_reaped(struct command *c, int status)
 		kill_everything();
 }
 
-void commands_reap(void)
+void commands_reaped(pid_t pid, int status)
 {
-	for (;;) {
-		struct rusage used;
-		int status;
-		pid_t pid = wait4(-1, &status, WNOHANG, &used);
-
-		if (pid < 0 && errno == EINTR)
-			continue;
-		if (pid < 0 && errno != ECHILD)
-			_exit(1); /* the host must not wait for an end that we missed */
-		if (pid <= 0)
-			return;
-		helper_reaped(pid);
-		kernels_reaped(pid, status, &used);
-		for (size_t i = 0; i < n_table; i++)
-			if (table[i].alive && table[i].pid == pid)
-				command_reaped(&table[i], status);
-	}
+	for (size_t i = 0; i < n_table; i++)
+		if (table[i].alive && table[i].pid == pid)
+			command_reaped(&table[i], status);
 }
 
 /* Everybody knows how it ended. */

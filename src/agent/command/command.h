@@ -10,7 +10,7 @@
  *
  * The process and its pipes end independently. EXIT is told when the process has been reaped and the
  * pipes have reached their end, or will not be waited for. A command that was to be kept stays in the
- * table for a while after that, so that whoever asks late still learns how it ended.
+ * table for a while after that, so that a late question still gets the answer.
  */
 #pragma once
 
@@ -76,9 +76,9 @@ void command_free(struct command *c);
 struct command *command_find(uint32_t pid); /* started, running or ended lately; NULL */
 struct command *command_at(size_t i);       /* 0 to COMMANDS_MAX - 1 */
 void command_signal(struct command *c, int sig);
-void command_hurry(struct command *c);  /* tell EXIT soon, whoever holds its pipes */
+void command_hurry(struct command *c);  /* tell EXIT soon, even if its pipes are held open */
 void command_cancel(struct command *c); /* its last follower is gone, and it was not to be kept */
-void commands_reap(void);
+void commands_reaped(pid_t pid, int status);
 void commands_watch(void);  /* before the loop waits */
 void commands_finish(void); /* after */
 
@@ -87,13 +87,9 @@ _must_check_ int command_start(const struct wire_exec *request, int sock, const 
 			       size_t n_join);
 void command_status_ready(void *command, short events);
 
-/* A pipe that belongs to the user, so that /dev/stdout and /dev/stderr can be opened by name. */
-_must_check_ int command_pipe(const struct wire_exec *q, int *ret_read, int *ret_write);
-
-/* command/runner.c: somebody from outside who waits to become a command. Keeps his socket. */
+/* A process from outside that waits to become a command: keeps its socket. */
 void runner_keep(int sock);
-/* He becomes this one: his pid. Negative: there is none, or he has not come, and whoever asked forks. */
-_must_check_ pid_t runner_take(const struct wire_exec *q, const int fds[_WIRE_RUNNER_MAX]);
+_must_check_ int pty_resize(int fd, uint16_t rows, uint16_t cols);
 
 /* command/output.c */
 _must_check_ int follower_add(struct command *c, int sock);
@@ -113,14 +109,9 @@ void writers_drop(struct command *c);   /* the command takes no more input */
 void input_watch(struct command *c);
 void input_close(struct command *c); /* once what waits has been written */
 
-/* ask.c: requests about commands. sock is theirs from then on, and they answer on it. */
+/* command/ask.c: requests about commands. sock is theirs from then on, and they answer on it. */
 void ask_attach(const struct wire_process *q, int sock);
 void ask_input(const struct wire_input *q, int sock);
 void ask_tell(const struct wire_tell *q, int sock);
 void ask_list(int sock);
 void listers_watch(void);
-
-/* command/pty.c: a terminal whose slave belongs to the user. */
-_must_check_ int pty_open(uint32_t uid, uint32_t gid, uint16_t rows, uint16_t cols, int *ret_master,
-			  int *ret_slave);
-_must_check_ int pty_resize(int fd, uint16_t rows, uint16_t cols);

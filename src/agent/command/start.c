@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting a command: its pipes or terminal, the fork, and what the child says until it has executed. */
+/* Starting a command: its pipes or terminal, the fork or the runner, and what the child says until it has
+ * executed. */
 #include "agent/command/command.h"
 
 #include "agent/child.h"
@@ -7,8 +8,14 @@
 #include "sys/sock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/fsuid.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
 
 /* [0] is the agent's end, [1] the command's. */
 struct ends {
@@ -40,21 +47,44 @@ static void ends_done(struct ends *e)
 	ends_close(e, 1);
 }
 
-int command_pipe(const struct wire_exec *q, int *ret_read, int *ret_write)
+int pty_resize(int fd, uint16_t rows, uint16_t cols)
 {
-	int fds[2], r;
+	const struct winsize size = { .ws_row = rows, .ws_col = cols };
 
-	(void)setfsgid(q->gid);
-	(void)setfsuid(q->uid);
-	r = pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0;
+	return ioctl(fd, TIOCSWINSZ, &size) < 0 ? -errno : 0;
+}
+
+/* A terminal whose slave belongs to the user. */
+static int pty_open(uint32_t uid, uint32_t gid, uint16_t rows, uint16_t cols, int *ret_master,
+		    int *ret_slave)
+{
+	_cleanup_(fd_closep) int master = -EBADF;
+	int unlocked = 0, slave, r;
+
+	/* The new node belongs to whoever opens the multiplexer, as far as files are concerned. */
+	(void)setfsgid(gid);
+	(void)setfsuid(uid);
+	master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	r = master < 0 ? -errno : 0;
 	(void)setfsuid(getuid());
 	(void)setfsgid(getgid());
 	/* Which made the kernel forget that we die with whoever made the box, also when we are frozen. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r < 0)
 		return r;
-	*ret_read = fds[0];
-	*ret_write = fds[1];
+	if (ioctl(master, TIOCSPTLCK, &unlocked) < 0)
+		return -errno;
+	/* Not by its path, which somebody in the box could have put something else at. */
+	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave < 0)
+		return -errno;
+	r = pty_resize(master, rows, cols);
+	if (r < 0) {
+		fd_close(slave);
+		return r;
+	}
+	*ret_master = take_fd(&master);
+	*ret_slave = slave;
 	return 0;
 }
 
@@ -63,10 +93,10 @@ static int open_pipes(const struct wire_exec *q, struct ends *e)
 	int r = 0;
 
 	if (q->flags & WIRE_EXEC_STDIN)
-		r = command_pipe(q, &e->in[1], &e->in[0]);
+		r = agent_pipe(q, &e->in[1], &e->in[0]);
 	if (r == 0)
-		r = command_pipe(q, &e->out[0], &e->out[1]);
-	return r < 0 ? r : command_pipe(q, &e->err[0], &e->err[1]);
+		r = agent_pipe(q, &e->out[0], &e->out[1]);
+	return r < 0 ? r : agent_pipe(q, &e->err[0], &e->err[1]);
 }
 
 static int open_terminal(const struct wire_exec *q, struct ends *e)
@@ -123,7 +153,54 @@ static pid_t fork_child(const struct wire_exec *q, const struct ends *e, int soc
 	return pid;
 }
 
-/* Who has walked in is in the cgroups that commands join which bring none of their own. */
+/* --- a runner -------------------------------------------------------------------------------------- */
+
+/*
+ * A runner was forked outside, from an interpreter that is loaded, and has walked into the box. It is our child,
+ * sealed and in the cgroup of commands as any of them, has run nothing foreign, and waits for us to hand it what
+ * a command gets. It becomes the command, or executes it where it is not what it was loaded for; there is one at
+ * most.
+ */
+/* How long it is waited for. It was sent before the host has heard of the box, so it is here, or nearly; or
+ * something is wrong with it, and it is quicker to execute. Nothing else has to be done in the box meanwhile. */
+#define COME_MS 250
+
+static int runner_sock = -EBADF;
+
+void runner_keep(int sock)
+{
+	fd_close(runner_sock);
+	runner_sock = sock;
+}
+
+/* It says who it is, in the box's own numbers. */
+static pid_t runner_await(int sock)
+{
+	static struct wire_frame f;
+	const struct wire_process *who = (const struct wire_process *)f.data;
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	int r = poll(&p, 1, COME_MS) == 1 ? wire_recv(sock, &f, WIRE_ON_FROM_OP) : -ETIMEDOUT;
+
+	if (r < 0)
+		return r;
+	return r == 1 && f.head.type == WIRE_STARTED && who->pid > 1 && who->pid <= INT32_MAX ?
+		       (pid_t)who->pid :
+		       -EPROTO;
+}
+
+/* It becomes this one: its pid. Negative: there is none, or it has not come, and the command is forked. */
+static pid_t runner_take(const struct wire_exec *q, const int fds[_WIRE_RUNNER_MAX])
+{
+	/* Whatever comes of it, this was its chance: one that is not wanted sees its socket close, and ends. */
+	_cleanup_(fd_closep) int sock = take_fd(&runner_sock);
+	size_t n = q->flags & WIRE_EXEC_STDIN ? _WIRE_RUNNER_MAX : WIRE_RUNNER_IN;
+	pid_t pid = sock < 0 ? -ENOENT : runner_await(sock);
+	int r = pid < 0 ? pid : wire_send_fds(sock, WIRE_EXEC, q, sizeof(*q), fds, n);
+
+	return r < 0 ? r : pid;
+}
+
+/* A runner is in the cgroups that commands join which bring none of their own. */
 static pid_t hand_over(const struct wire_exec *q, const struct ends *e, int sock, size_t n_join)
 {
 	const int fds[_WIRE_RUNNER_MAX] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations on names: looking, making directories, moving. */
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 
 #include <fcntl.h>
 

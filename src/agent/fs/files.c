@@ -3,7 +3,7 @@
  * File transfers: a forked child that becomes the user and only then touches a file, so a transfer
  * can do nothing that the user could not do, and links planted in the box lead nowhere but there.
  */
-#include "agent/agent.h"
+#include "agent/fs/fs.h"
 #include "wire/tree.h"
 
 #include <fcntl.h>

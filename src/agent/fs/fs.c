@@ -8,7 +8,7 @@
  * Must never  touch a file before it has become the user (but /etc/passwd, to find out who that is),
  *             or wait for anything in the box: pipes, devices, locks.
  */
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 
 #include <poll.h>
 

@@ -5,7 +5,7 @@
  * bytes, and where each name begins) that grow together up to FS_LIST_BYTES_MAX. FI-11: links are
  * told and not followed.
  */
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 
 #include "base/dir.h"
 
@@ -16,23 +16,23 @@
 /* Every level has at least a slash and a letter in the path. */
 #define LEVELS_MAX (FS_PATH_SIZE / 2 + 1)
 
-struct level {
+struct list_level {
 	uint32_t bytes_before; /* of names, below this level's */
 	uint32_t first, next;  /* of its names, in index */
 	uint32_t path_len;
 };
 
-static struct list {
+static struct listing {
 	char *bytes;
 	uint32_t n_bytes, bytes_size;
 	uint32_t *index;
 	uint32_t n_index, index_size;
-	struct level levels[LEVELS_MAX];
+	struct list_level levels[LEVELS_MAX];
 	size_t n_levels;
 	char path[FS_PATH_SIZE]; /* relative to the root, where we stand */
 } l;
 
-static int compare(const void *a, const void *b)
+static int list_compare(const void *a, const void *b)
 {
 	return strcmp(l.bytes + *(const uint32_t *)a, l.bytes + *(const uint32_t *)b);
 }
@@ -43,7 +43,7 @@ static uint64_t bytes_held(void)
 }
 
 /* Makes room for one more name. */
-static int grow(uint32_t len)
+static int list_grow(uint32_t len)
 {
 	if (l.n_bytes + len > l.bytes_size) {
 		uint32_t size = MAX(l.bytes_size * 2, UINT32_C(16384));
@@ -73,7 +73,7 @@ static int grow(uint32_t len)
 	return 0;
 }
 
-static int add_name(const char *name)
+static int list_add(const char *name)
 {
 	uint32_t len = (uint32_t)strlen(name) + 1;
 	bool replaces;
@@ -81,7 +81,7 @@ static int add_name(const char *name)
 
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fs_is_temp_name(name, &replaces))
 		return 0;
-	r = grow(len);
+	r = list_grow(len);
 	if (r < 0)
 		return r;
 	memcpy(l.bytes + l.n_bytes, name, len);
@@ -102,18 +102,18 @@ static int open_here(const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static void pop(void)
+static void list_pop(void)
 {
-	const struct level *level = &l.levels[--l.n_levels];
+	const struct list_level *level = &l.levels[--l.n_levels];
 
 	l.n_bytes = level->bytes_before;
 	l.n_index = level->first;
 }
 
 /* Reads and sorts the names of the directory that l.path names. */
-static int push(void)
+static int list_push(void)
 {
-	struct level *level = &l.levels[l.n_levels];
+	struct list_level *level = &l.levels[l.n_levels];
 	_cleanup_(dir_closep) DIR *dir = NULL;
 	const struct dirent *d;
 	int fd = open_here(l.path), r = 0;
@@ -125,25 +125,26 @@ static int push(void)
 		fd_close(fd);
 		return -errno;
 	}
-	*level = (struct level){ .bytes_before = l.n_bytes,
-				 .first = l.n_index,
-				 .next = l.n_index,
-				 .path_len = (uint32_t)strlen(l.path) };
+	*level = (struct list_level){ .bytes_before = l.n_bytes,
+				      .first = l.n_index,
+				      .next = l.n_index,
+				      .path_len = (uint32_t)strlen(l.path) };
 	l.n_levels++;
 	while (r == 0 && (errno = 0, d = readdir(dir)))
-		r = add_name(d->d_name);
+		r = list_add(d->d_name);
 	if (r == 0 && errno)
 		r = -errno;
 	if (r < 0) {
-		pop();
+		list_pop();
 		return r;
 	}
 	if (l.n_index > level->first)
-		qsort(l.index + level->first, l.n_index - level->first, sizeof(*l.index), compare);
+		qsort(l.index + level->first, l.n_index - level->first, sizeof(*l.index),
+		      list_compare);
 	return 0;
 }
 
-static int set_path(const struct level *level, const char *name)
+static int list_set_path(const struct list_level *level, const char *name)
 {
 	size_t at = level->path_len, len = strlen(name);
 
@@ -162,7 +163,7 @@ static bool is_passing(int r)
 }
 
 /* Tells the entry that l.path names, and goes into it when it is a directory. */
-static int visit(struct fs *fs)
+static int list_visit(struct fs *fs)
 {
 	static struct fs_entry e;
 	static char shown[FS_PATH_SIZE];
@@ -176,24 +177,24 @@ static int visit(struct fs *fs)
 	if (r < 0 || !S_ISDIR(e.st.st_mode) || l.n_levels >= fs->request->fs.depth ||
 	    l.n_levels >= LEVELS_MAX)
 		return r;
-	r = push();
+	r = list_push();
 	return is_passing(r) ? 0 : r;
 }
 
 int fs_list(struct fs *fs)
 {
-	int r = chdir(fs->request->paths[0]) < 0 ? -errno : push();
+	int r = chdir(fs->request->paths[0]) < 0 ? -errno : list_push();
 
 	while (r == 0 && l.n_levels) {
-		struct level *level = &l.levels[l.n_levels - 1];
+		struct list_level *level = &l.levels[l.n_levels - 1];
 
 		if (level->next == l.n_index) {
-			pop();
+			list_pop();
 			continue;
 		}
-		r = set_path(level, l.bytes + l.index[level->next++]);
+		r = list_set_path(level, l.bytes + l.index[level->next++]);
 		if (r == 0)
-			r = visit(fs);
+			r = list_visit(fs);
 		else if (is_passing(r))
 			r = 0;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths as a client writes them, and the directories above them. */
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 
 #include <fcntl.h>
 

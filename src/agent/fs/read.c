@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a file. */
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 
 #include "base/io.h"
 

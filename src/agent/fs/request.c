@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads what a file operation is asked to do. All of it comes from outside and is checked here,
  * before the child has become anybody. */
-#include "agent/fs/priv.h"
+#include "agent/fs/fs_priv.h"
 
 /* How many paths an operation takes, and which parts of struct wire_fs mean something to it. */
 static const struct rule {

@@ -29,8 +29,6 @@
 #define CELLS_PER_KERNEL 64
 #define KERNEL_KILLERS_MAX 4
 #define KERNEL_LISTERS_MAX 16
-#define KERNEL_REQUESTS_FD 3 /* where a kernel finds them */
-#define KERNEL_EVENTS_FD 4
 
 #define CELL_GATHER_US 10000000            /* how long a cell may take to bring what it is to run */
 #define CELL_BYTES_MAX (UINT64_C(4) << 20) /* of all that a cell brings */
@@ -168,21 +166,17 @@ void kernel_wake_at(uint64_t when_us); /* the loop, at the latest; 0: never */
 struct kernel *kernel_at(size_t i); /* 0 to kernels_count() - 1 */
 size_t kernels_count(void);
 struct kernel *kernel_find(const char *name);
-_must_check_ int kernel_new(const struct wire_context *context, struct kernel **ret);
-void kernel_free(struct kernel *k);
 void kernel_ready(struct kernel *k, uint64_t pid);
 void kernel_failed(int sock, enum wire_step step, int err);  /* FAILED, and closes it */
 void kernel_answer(int *sock, enum wire_step step, int err); /* DONE if err is 0 */
 
+/* They take what they are given, whatever comes of it. */
+void kernel_start(const struct wire_kernel *q, int sock, const int *join_fds, size_t n_join);
+void kernel_adopt(const struct wire_context *q, int fds[_WIRE_ADOPT_MAX]);
+
 void kernels_reaped(pid_t pid, int status, const struct rusage *used);
 void kernels_watch(void);  /* before the loop waits */
 void kernels_finish(void); /* after */
-
-/* --- kernel/start.c: they take what they are given, whatever comes of it ----------------------- */
-void kernel_start(const struct wire_kernel *q, int sock, const int *join_fds, size_t n_join);
-void kernel_adopt(const struct wire_context *q, int fds[_WIRE_ADOPT_MAX]);
-void kernel_read_status(struct kernel *k);
-void kernel_status_ready(void *kernel, short events);
 
 /* --- kernel/ask.c ------------------------------------------------------------------------------- */
 void kernel_ask_list(int sock);
@@ -227,8 +221,9 @@ void kernel_kill(struct kernel *k);
 void kernel_broken(struct kernel *k);
 void kernel_check_deadlines(struct kernel *k);
 void kernel_watch_deadlines(const struct kernel *k);
+void kernel_sweep(pid_t session); /* SIGKILL for all of it */
 
-/* --- kernel/proc.c: what the system knows of a process, whoever may see it ---------------------- */
+/* --- kernel/usage.c ----------------------------------------------------------------------------- */
 struct kernel_proc {
 	char state;
 	uint64_t start; /* when it was started */
@@ -237,24 +232,14 @@ struct kernel_proc {
 	uint64_t rss;
 };
 
-struct kernel_proc_status {
-	uint32_t uid, gid;
-	uint64_t peak; /* of rss */
-};
-
 bool kernel_lives(const struct kernel *k);
 _must_check_ int kernel_proc_stat(pid_t pid, struct kernel_proc *ret);
-_must_check_ int kernel_proc_status(pid_t pid, struct kernel_proc_status *ret);
 
-/* --- kernel/usage.c ----------------------------------------------------------------------------- */
 void kernel_usage_ready(struct kernel *k);
 void kernel_usage_begin(struct kernel *k);
 void kernel_usage_look(struct kernel *k); /* at the limits of its cell */
 void kernel_usage_end(struct kernel *k);
 void kernel_usage_reaped(struct kernel *k, const struct rusage *used);
-
-/* --- kernel/sweep.c: SIGKILL for everybody in this session ------------------------------------- */
-void kernel_sweep(pid_t session);
 
 /* --- kernel/spill.c: output beyond the limit ---------------------------------------------------- */
 void spill_open(struct cell *c, unsigned stream);

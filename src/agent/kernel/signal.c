@@ -2,11 +2,55 @@
 /* Interrupting and ending kernels, and their deadlines. */
 #include "agent/kernel/kernel.h"
 
+#include "base/dir.h"
+#include "base/parse.h"
+
+#include <fcntl.h>
 #include <signal.h>
 
+#define PASSES_MAX 8       /* over a session, until it has no members left */
 #define AGAIN_US 3000000   /* from one interrupt to the next */
 #define PRESUME_US 5000000 /* from the kill of one that is not our child to believing in it */
 #define SPILL_US 10000000  /* how long a spill's helper may stand still */
+
+static bool kill_if_member(const char *name, pid_t session)
+{
+	struct kernel_proc p;
+	uint64_t pid;
+
+	if (parse_u64(name, &pid) < 0 || pid <= 1 || pid > INT32_MAX ||
+	    kernel_proc_stat((pid_t)pid, &p) < 0)
+		return false;
+	return p.session == session && p.state != 'Z' && p.state != 'X' &&
+	       kill((pid_t)pid, SIGKILL) == 0;
+}
+
+/* True when there was somebody. */
+static bool sweep_once(pid_t session)
+{
+	int fd = openat(agent_pids(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(dir_closep) DIR *dir = fdopendir(fd);
+	const struct dirent *entry;
+	bool found = false;
+
+	if (!dir)
+		fd_close(fd);
+	while (dir && (entry = readdir(dir)))
+		found |= kill_if_member(entry->d_name, session);
+	return found;
+}
+
+/*
+ * SIGKILL for everything that a kernel left behind in its session: background jobs of a shell have groups of
+ * their own. What started a new session is out of reach, as with nohup or a daemon, and what forks faster than we
+ * look may get away; the box's end ends them all.
+ */
+void kernel_sweep(pid_t session)
+{
+	for (int i = 0; session > 1 && i < PASSES_MAX; i++)
+		if (!sweep_once(session))
+			return;
+}
 
 /* It leads a session, and so a group, of its own number. Before it has got that far there is only itself. */
 static void send_signal(const struct kernel *k, int sig)

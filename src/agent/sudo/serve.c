@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's child behind one sudo: runs as the box's root in the cgroups of commands. Everything that
+ * The agent's half: it accepts, and forks a child for each sudo. The child runs as the box's root in the cgroups of commands. Everything that
  * comes on the connection is hostile; it passes wire_check() and the bounds of request.h.
  */
 #include "agent/sudo/sudo.h"
 
 #include "agent/child.h"
 #include "agent/helper.h"
+#include "agent/loop.h"
 #include "sys/sock.h"
 
 #include <fcntl.h>
@@ -16,10 +17,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #define REQUEST_SECONDS 10 /* how long a request may take to come */
 #define BOX_USER 1000u
+#define BACKLOG 16
+#define REST_US 1000000
 
 static struct wire_frame frame;
 
@@ -53,7 +57,7 @@ static int limit_waiting(int conn)
 }
 
 /* The streams, and then what to run. */
-static int read_request(int conn, int fds[SUDO_FDS], bool *ret_tty, struct request *q)
+static int read_request(int conn, int fds[SUDO_FDS], bool *ret_tty, struct agent_request *q)
 {
 	size_t n_fds = SUDO_FDS;
 	int r = wire_recv_fds(conn, &frame, WIRE_ON_SUDO, fds, &n_fds);
@@ -64,11 +68,11 @@ static int read_request(int conn, int fds[SUDO_FDS], bool *ret_tty, struct reque
 		return -EPROTO;
 	*ret_tty = ((const struct wire_sudo *)frame.data)->flags & WIRE_SUDO_TTY;
 	q->label_fd = -EBADF;
-	r = request_read(conn, q);
+	r = agent_request_read(conn, q);
 	return r == 0 && !q->user[0] ? -EINVAL : r;
 }
 
-static pid_t start(const int fds[SUDO_FDS], bool tty, struct request *q, const int status[2])
+static pid_t start(const int fds[SUDO_FDS], bool tty, struct agent_request *q, const int status[2])
 {
 	struct agent_child child = {
 		.request = agent_defaults.request,
@@ -154,9 +158,9 @@ static void send_exit(int conn, pid_t pid)
 	(void)!wire_send(conn, WIRE_EXIT, &e, sizeof(e));
 }
 
-void sudo_serve(int conn)
+static _noreturn_ void sudo_serve(int conn)
 {
-	static struct request q;
+	static struct agent_request q;
 	int fds[SUDO_FDS] = { -EBADF, -EBADF, -EBADF }, status[2] = { -EBADF, -EBADF }, pidfd;
 	bool tty = false;
 	pid_t pid;
@@ -191,4 +195,68 @@ void sudo_serve(int conn)
 	pass_signals(conn, pidfd, pid);
 	send_exit(conn, pid);
 	_exit(0);
+}
+
+/* --- in the agent itself ------------------------------------------------------------------------- */
+
+static int listen_fd = -EBADF;
+static uint64_t rest_until_us; /* until then whoever connects waits */
+
+static int make_socket(void)
+{
+	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SUDO_SOCKET };
+	_cleanup_(fd_closep) int fd =
+		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (mkdir(SUDO_DIR, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	if (unlink(SUDO_SOCKET) < 0 && errno != ENOENT)
+		return -errno;
+	/* Anybody may connect; who may ask is decided by who it is. */
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    chmod(SUDO_SOCKET, 0666) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
+void sudo_open(void)
+{
+	/* A box whose /run is no good runs all the same: sudo says that it cannot connect. */
+	if (agent_has_root())
+		listen_fd = make_socket();
+}
+
+/* Of memory or descriptors, ours or everybody's. It passes. */
+static bool is_want(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
+static void sudo_ready(void *object, short events)
+{
+	_cleanup_(fd_closep) int conn = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+
+	(void)object;
+	(void)events;
+	if (conn < 0) {
+		if (is_want(errno))
+			rest_until_us = loop_now() + REST_US;
+		/* For anything that does not pass by itself: no sudo is better than no rest. */
+		else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			fd_closep(&listen_fd);
+		return;
+	}
+	/* Too many, or no memory: hanging up tells. */
+	if (helper_fork(HELPER_SUDO) == 0)
+		sudo_serve(take_fd(&conn));
+}
+
+void sudo_watch(void)
+{
+	if (listen_fd >= 0 && loop_now() < rest_until_us)
+		loop_wake_at(rest_until_us);
+	else
+		loop_watch(listen_fd, POLLIN, sudo_ready, NULL);
 }

@@ -16,53 +16,15 @@
  */
 #pragma once
 
-#include "agent/request.h"
+#include "agent/child.h"
 
 #define SUDO_DIR "/run/glovebox"
 #define SUDO_SOCKET SUDO_DIR "/sudo.sock"
 #define SUDO_FDS 3
 
-/* sudo/listen.c, in the agent: does nothing in a box without a root. */
+/* sudo/serve.c, in the agent: does nothing in a box without a root. */
 void sudo_open(void);
 void sudo_watch(void);
 
-/* sudo/serve.c, in its forked child */
-_noreturn_ void sudo_serve(int conn);
-
-/* sudo/main.c: the program */
+/* sudo/sudo.c: the program */
 int sudo_main(int argc, char **argv);
-
-/* What the command line says. */
-struct sudo_options {
-	const char *user;
-	bool keep_env;         /* -E */
-	const char *keep_list; /* --preserve-env=A,B */
-	bool set_home;         /* -H */
-	bool login;            /* -i */
-	bool shell;            /* -s */
-	bool nothing;          /* -v, -k, -K: there is no password to ask for or to forget */
-	char **vars;           /* VAR=value in front of the command */
-	size_t n_vars;
-	char **command;
-	size_t n_command;
-};
-
-/* sudo/options.c: 0, or -1 after having said what is wrong. 1: help or version was printed. */
-_must_check_ int sudo_parse(int argc, char **argv, struct sudo_options *ret);
-
-/* sudo/send.c: what to run, to the agent. -EMSGSIZE: an argument or variable is larger than 64 KiB. */
-_must_check_ int sudo_send(int sock, const struct sudo_options *o, const struct agent_user *target,
-			   const int fds[SUDO_FDS], bool tty);
-
-/* sudo/wait.c: until the command's end; returns the status to exit with, or dies of its signal. With a
- * terminal, master is the inner one, else -EBADF. */
-int sudo_wait(int sock, const struct sudo_options *o, int master);
-
-/* sudo/relay.c: between the terminal we were called on and the inner one. */
-void relay_begin(int master_fd);
-short relay_stdin_events(void);  /* what to wait for on standard input, */
-short relay_master_events(void); /* and on the inner terminal */
-void relay_stdin(void);
-void relay_master(void);
-void relay_resize(void);
-void relay_end(void); /* passes on what is left, puts the terminal back */

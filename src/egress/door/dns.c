@@ -120,7 +120,7 @@ static void remove_question(struct question *q)
 
 static void resolved(struct egress *g, struct resolve *self)
 {
-	struct question *q = (struct question *)((char *)self - offsetof(struct question, resolve));
+	struct question *q = container_of(self, struct question, resolve);
 
 	remove_question(q);
 	answer(g, q);

@@ -16,7 +16,7 @@
 struct client {
 	struct client *next;
 	struct net *net;
-	struct watch watch;
+	struct source source;
 	struct timer idle;
 	int fd;
 	bool waits; /* for the answer */
@@ -35,8 +35,8 @@ static void client_close(struct egress *g, struct client *c)
 	*at = c->next;
 	a->n_clients--;
 	dns_forget(g, c->net, c);
-	timer_clear(g, &c->idle);
-	watch_remove(g, &c->watch);
+	timer_clear(&g->loop, &c->idle);
+	source_remove(&g->loop, &c->source);
 	fd_close(c->fd);
 	free(c);
 }
@@ -47,16 +47,18 @@ void dns_tcp_close_all(struct egress *g, struct net *n)
 		client_close(g, n->asked->clients);
 }
 
-static void idle_due(struct egress *g, struct timer *self)
+static void idle_due(struct loop *l, struct timer *self)
 {
-	client_close(g, (struct client *)((char *)self - offsetof(struct client, idle)));
+	struct egress *g = egress_of(l);
+
+	client_close(g, container_of(self, struct client, idle));
 }
 
 /* While an answer is being found or sent, nothing is read. */
 static void look_for(struct egress *g, struct client *c)
 {
-	watch_change(g, &c->watch, c->out_len ? EPOLLOUT : c->waits ? 0 : EPOLLIN);
-	timer_set(g, &c->idle, clock_boot_us() + IDLE_US);
+	source_change(&g->loop, &c->source, c->out_len ? EPOLLOUT : c->waits ? 0 : EPOLLIN);
+	timer_set(&g->loop, &c->idle, clock_boot_us() + IDLE_US);
 }
 
 /* The length of the message at the beginning of what has come, with its own; 0: not all of it is there. -EBADMSG */
@@ -131,14 +133,15 @@ static int read_some(struct client *c)
 	return 0;
 }
 
-static void client_ready(struct egress *g, struct watch *self, uint32_t events)
+static void client_ready(struct loop *l, struct source *self)
 {
-	struct client *c = (struct client *)((char *)self - offsetof(struct client, watch));
+	struct egress *g = egress_of(l);
+	struct client *c = container_of(self, struct client, source);
 	int r = 0;
 
 	if (c->out_len)
 		r = flush(c);
-	else if (events & EPOLLIN)
+	else if (self->came & EPOLLIN)
 		r = read_some(c);
 	else
 		r = -EPIPE;
@@ -157,7 +160,7 @@ void dns_tcp_accepted(struct egress *g, struct net *n, int fd)
 	struct asked *a = dns_of(n);
 	struct client *c = a && a->n_clients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
-	if (!c || watch_add(g, &c->watch, fd, EPOLLIN, client_ready) < 0) {
+	if (!c || source_add(&g->loop, &c->source, fd, EPOLLIN, client_ready) < 0) {
 		fd_close(fd);
 		free(c);
 		return;

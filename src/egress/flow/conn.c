@@ -48,35 +48,37 @@ static void tell_end(struct egress *g, struct conn *c, enum policy_reason reason
 
 /* --- its descriptors ----------------------------------------------------------------------------------- */
 
-static void client_ready(struct egress *g, struct watch *w, uint32_t events)
+static void client_ready(struct loop *l, struct source *s)
 {
-	struct conn *c = (struct conn *)((char *)w - offsetof(struct conn, client));
+	struct egress *g = egress_of(l);
+	struct conn *c = container_of(s, struct conn, client);
 
 	if (c->step == STEP_RELAY)
-		relay_client_ready(g, c, events);
-	else if (events & EPOLLERR || (events & EPOLLHUP && !(w->events & EPOLLIN)))
+		relay_client_ready(g, c, s->came);
+	else if (s->came & EPOLLERR || (s->came & EPOLLHUP && !(s->events & EPOLLIN)))
 		conn_end(g, c, POLICY_ALLOWED, true);
 	else
 		step_more(g, c);
 }
 
-static void host_ready(struct egress *g, struct watch *w, uint32_t events)
+static void host_ready(struct loop *l, struct source *s)
 {
-	struct conn *c = (struct conn *)((char *)w - offsetof(struct conn, host));
+	struct egress *g = egress_of(l);
+	struct conn *c = container_of(s, struct conn, host);
 
 	if (c->step == STEP_RELAY)
-		relay_host_ready(g, c, events);
+		relay_host_ready(g, c, s->came);
 	else
 		dial_ready(g, c);
 }
 
-static void want(struct egress *g, struct watch *w, int fd, uint32_t events,
-		 void (*ready)(struct egress *g, struct watch *self, uint32_t events))
+static void want(struct egress *g, struct source *s, int fd, uint32_t events,
+		 void (*ready)(struct loop *l, struct source *self))
 {
-	if (w->fd >= 0)
-		watch_change(g, w, events);
-	else if (events && watch_add(g, w, fd, events, ready) < 0)
-		w->fd = -EBADF; /* no memory: its timer ends it */
+	if (s->fd >= 0)
+		source_change(&g->loop, s, events);
+	else if (events && source_add(&g->loop, s, fd, events, ready) < 0)
+		s->fd = -EBADF; /* no memory: its timer ends it */
 }
 
 void conn_want_client(struct egress *g, struct conn *c, uint32_t events)
@@ -92,7 +94,7 @@ void conn_want_host(struct egress *g, struct conn *c, uint32_t events)
 void conn_drop_host(struct egress *g, struct conn *c)
 {
 	tls_done(c);
-	watch_remove(g, &c->host);
+	source_remove(&g->loop, &c->host);
 	c->host_fd = fd_close(c->host_fd);
 }
 
@@ -129,8 +131,8 @@ static void conn_free(struct egress *g, struct conn *c)
 	g->n_conns--;
 	if (c->step == STEP_RESOLVE)
 		resolve_cancel(g, &c->resolve);
-	timer_clear(g, &c->timer);
-	watch_remove(g, &c->client);
+	timer_clear(&g->loop, &c->timer);
+	source_remove(&g->loop, &c->client);
 	conn_drop_host(g, c);
 	(void)fd_close(c->client_fd);
 	flow_done(c, &c->up);
@@ -168,7 +170,7 @@ void conn_linger(struct egress *g, struct conn *c, const void *text, size_t len)
 	}
 	c->step = STEP_LINGER;
 	(void)shutdown(c->client_fd, SHUT_WR);
-	timer_set(g, &c->timer, clock_boot_us() + CONN_LINGER_US);
+	timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_LINGER_US);
 	conn_want_client(g, c, EPOLLIN);
 }
 
@@ -211,9 +213,10 @@ void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason)
 
 /* --- its beginning ----------------------------------------------------------------------------------------- */
 
-static void conn_due(struct egress *g, struct timer *t)
+static void conn_due(struct loop *l, struct timer *t)
 {
-	struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
+	struct egress *g = egress_of(l);
+	struct conn *c = container_of(t, struct conn, timer);
 
 	switch (c->step) {
 	case STEP_FIRST:
@@ -252,8 +255,8 @@ void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int f
 			    .link = &n->conns,
 			    .door = door,
 			    .how = door == EGRESS_DOOR_CATCH ? EGRESS_HOW_CATCH : EGRESS_HOW_HTTP,
-			    .client = WATCH_INIT,
-			    .host = WATCH_INIT,
+			    .client = SOURCE_INIT,
+			    .host = SOURCE_INIT,
 			    .client_fd = fd,
 			    .host_fd = -EBADF,
 			    .timer = { .due = conn_due },
@@ -268,7 +271,7 @@ void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int f
 	n->n_conns++;
 	g->n_conns++;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	timer_set(g, &c->timer, c->since_us + CONN_REQUEST_US);
+	timer_set(&g->loop, &c->timer, c->since_us + CONN_REQUEST_US);
 	step_begin(g, c);
 }
 

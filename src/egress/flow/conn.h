@@ -67,7 +67,7 @@ struct conn {
 	enum egress_door door;
 	enum egress_how how;
 	enum conn_step step;
-	struct watch client, host;
+	struct source client, host;
 	int client_fd, host_fd;
 	struct timer timer;
 	uint64_t since_us, active_us;

@@ -55,7 +55,7 @@ static void set_deadline(struct egress *g, struct conn *c, bool is_last)
 {
 	uint64_t now = clock_boot_us();
 
-	timer_set(g, &c->timer,
+	timer_set(&g->loop, &c->timer,
 		  is_last ? c->dial_until_us : MIN(c->dial_until_us, now + CONN_DIAL_ONE_US));
 }
 
@@ -179,7 +179,7 @@ static void reached(struct egress *g, struct conn *c)
 		return;
 	}
 	c->step = STEP_TLS;
-	timer_set(g, &c->timer, clock_boot_us() + CONN_DIAL_US);
+	timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_DIAL_US);
 	if (tls_begin(g, c) < 0)
 		conn_refuse(g, c, POLICY_TLS);
 	else

@@ -18,14 +18,14 @@
 #define SERVERS_MAX 3  /* as the C library does */
 #define TTL_MOST 86400 /* what is more is a mistake or an attack */
 
-struct ares_watch {
-	struct watch watch;
-	struct ares_watch *next;
+struct ares_source {
+	struct source source;
+	struct ares_source *next;
 };
 
 struct resolver {
 	ares_channel channel;
-	struct ares_watch *watches;
+	struct ares_source *sources;
 	struct timer timer;
 };
 
@@ -42,41 +42,44 @@ static void set_timer(struct egress *g)
 	struct timeval tv, *next = ares_timeout(r->channel, NULL, &tv);
 
 	if (next)
-		timer_set(g, &r->timer,
+		timer_set(&g->loop, &r->timer,
 			  clock_boot_us() + (uint64_t)next->tv_sec * 1000000 +
 				  (uint64_t)next->tv_usec);
 	else
-		timer_clear(g, &r->timer);
+		timer_clear(&g->loop, &r->timer);
 }
 
-static void timer_due(struct egress *g, struct timer *self)
+static void timer_due(struct loop *l, struct timer *self)
 {
+	struct egress *g = egress_of(l);
+
 	(void)self;
 	ares_process_fd(resolver_of(g)->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 	set_timer(g);
 }
 
-/* The watch may be gone when c-ares returns. */
-static void socket_ready(struct egress *g, struct watch *self, uint32_t events)
+/* The source may be gone when c-ares returns. */
+static void socket_ready(struct loop *l, struct source *self)
 {
+	struct egress *g = egress_of(l);
 	int fd = self->fd;
+	uint32_t came = self->came;
 
-	ares_process_fd(resolver_of(g)->channel,
-			events & ~(uint32_t)EPOLLOUT ? fd : ARES_SOCKET_BAD,
-			events & EPOLLOUT ? fd : ARES_SOCKET_BAD);
+	ares_process_fd(resolver_of(g)->channel, came & ~(uint32_t)EPOLLOUT ? fd : ARES_SOCKET_BAD,
+			came & EPOLLOUT ? fd : ARES_SOCKET_BAD);
 	set_timer(g);
 }
 
 static void socket_gone(struct egress *g, struct resolver *r, int fd)
 {
-	for (struct ares_watch **at = &r->watches; *at; at = &(*at)->next) {
-		struct ares_watch *w = *at;
+	for (struct ares_source **at = &r->sources; *at; at = &(*at)->next) {
+		struct ares_source *s = *at;
 
-		if (w->watch.fd != fd)
+		if (s->source.fd != fd)
 			continue;
-		*at = w->next;
-		watch_remove(g, &w->watch);
-		free(w);
+		*at = s->next;
+		source_remove(&g->loop, &s->source);
+		free(s);
 		return;
 	}
 }
@@ -86,25 +89,25 @@ static void socket_changed(void *data, ares_socket_t fd, int readable, int writa
 	uint32_t events = (readable ? EPOLLIN : 0) | (writable ? EPOLLOUT : 0);
 	struct egress *g = data;
 	struct resolver *r = g->resolver;
-	struct ares_watch *w = r->watches;
+	struct ares_source *s = r->sources;
 
 	if (!events) {
 		socket_gone(g, r, fd);
 		return;
 	}
-	while (w && w->watch.fd != fd)
-		w = w->next;
-	if (w) {
-		watch_change(g, &w->watch, events);
+	while (s && s->source.fd != fd)
+		s = s->next;
+	if (s) {
+		source_change(&g->loop, &s->source, events);
 		return;
 	}
-	w = calloc(1, sizeof(*w));
-	if (!w || watch_add(g, &w->watch, fd, events, socket_ready) < 0) {
-		free(w); /* nobody will hear the answer: the question times out */
+	s = calloc(1, sizeof(*s));
+	if (!s || source_add(&g->loop, &s->source, fd, events, socket_ready) < 0) {
+		free(s); /* nobody will hear the answer: the question times out */
 		return;
 	}
-	w->next = r->watches;
-	r->watches = w;
+	s->next = r->sources;
+	r->sources = s;
 }
 
 /* --- one name ------------------------------------------------------------------------------------------------ */

@@ -43,7 +43,7 @@ static int look(struct egress *g, struct conn *c, bool is_ended)
 
 	if (r == 0 && c->proof_until_us == 0) {
 		c->proof_until_us = c->active_us + CONN_REQUEST_US;
-		timer_set(g, &c->timer, next_due(c));
+		timer_set(&g->loop, &c->timer, next_due(c));
 	}
 	if (r != 1)
 		return r;
@@ -98,7 +98,7 @@ static void gather(struct egress *g, struct conn *c, bool up, uint64_t moved)
 	if (!f->is_gathering || f->is_ended || flow_waits(f))
 		return;
 	f->gather_until_us = clock_boot_us() + GATHER_US;
-	timer_set(g, &c->timer, next_due(c));
+	timer_set(&g->loop, &c->timer, next_due(c));
 }
 
 static void stop_gathering(struct conn *c, bool up, uint64_t now)
@@ -232,7 +232,7 @@ void relay_begin(struct egress *g, struct conn *c)
 	c->active_us = clock_boot_us();
 	c->proof_until_us =
 		c->up_mode == UP_PROOF && proof_needs_tls(c) ? c->active_us + CONN_HELLO_US : 0;
-	timer_set(g, &c->timer, deadline(c));
+	timer_set(&g->loop, &c->timer, deadline(c));
 	if (c->up_mode == UP_PROOF && c->in.len)
 		r = look(g, c, false);
 	if (r == -EPERM)
@@ -252,7 +252,7 @@ void relay_client_ready(struct egress *g, struct conn *c, uint32_t events)
 	}
 	/* Closed on both sides, and nothing to read at the moment: it would be told again and again. */
 	if (events & EPOLLHUP && !(c->client.events & EPOLLIN))
-		watch_remove(g, &c->client);
+		source_remove(&g->loop, &c->client);
 	if (events & EPOLLOUT && !go(g, c, false))
 		return;
 	if (events & (EPOLLIN | EPOLLHUP))
@@ -263,7 +263,7 @@ void relay_host_ready(struct egress *g, struct conn *c, uint32_t events)
 {
 	c->active_us = clock_boot_us();
 	if (events & (EPOLLERR | EPOLLHUP) && !(c->host.events & EPOLLIN))
-		watch_remove(g, &c->host);
+		source_remove(&g->loop, &c->host);
 	if (events & (EPOLLOUT | EPOLLERR) && !go(g, c, true))
 		return;
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !go(g, c, false))
@@ -279,7 +279,7 @@ void relay_due(struct egress *g, struct conn *c)
 	stop_gathering(c, true, now);
 	stop_gathering(c, false, now);
 	if (now < at)
-		timer_set(g, &c->timer, next_due(c));
+		timer_set(&g->loop, &c->timer, next_due(c));
 	else if (at < c->active_us + CONN_IDLE_US)
 		conn_refuse(g, c, POLICY_TOO_SLOW);
 	else

@@ -215,7 +215,7 @@ static void naming_more(struct egress *g, struct conn *c)
 void step_naming(struct egress *g, struct conn *c)
 {
 	c->step = STEP_NAMING;
-	timer_set(g, &c->timer, clock_boot_us() + CONN_REQUEST_US);
+	timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_REQUEST_US);
 	conn_want_client(g, c, EPOLLIN);
 	if (c->in.len)
 		naming_more(g, c);
@@ -273,7 +273,7 @@ static bool proxy_may_know(const struct egress *g, const struct resolve *q)
 
 static void resolved(struct egress *g, struct resolve *q)
 {
-	struct conn *c = (struct conn *)((char *)q - offsetof(struct conn, resolve));
+	struct conn *c = container_of(q, struct conn, resolve);
 
 	c->step = STEP_REQUEST; /* the question is answered: there is nothing to cancel */
 	c->only_by_proxy = proxy_may_know(g, q);
@@ -300,7 +300,7 @@ void step_decide(struct egress *g, struct conn *c)
 		conn_refuse(g, c, POLICY_NO_POLICY);
 	} else if (c->target.name[0] && !c->name_is_hint && !c->is_told_address) {
 		c->step = STEP_RESOLVE;
-		timer_set(g, &c->timer, clock_boot_us() + CONN_RESOLVE_US);
+		timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_RESOLVE_US);
 		resolve_start(g, c->net, c->target.name, c->target.port, &c->resolve, resolved);
 	} else {
 		decide_address(g, c);

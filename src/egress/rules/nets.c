@@ -28,7 +28,7 @@
 #define REPORT_US UINT64_C(10000000) /* and how often that is told */
 
 struct door {
-	struct watch watch;
+	struct source source;
 	int fd;
 	enum egress_door kind;
 	struct net *net;
@@ -125,16 +125,17 @@ static enum policy_reason may_come(const struct egress *g, const struct net *n)
 	return n->n_conns >= room_of_each(g) ? POLICY_BUSY : POLICY_ALLOWED;
 }
 
-static void listen_again(struct egress *g, struct timer *self)
+static void listen_again(struct loop *l, struct timer *self)
 {
-	struct net *n = (struct net *)((char *)self - offsetof(struct net, pause));
+	struct egress *g = egress_of(l);
+	struct net *n = container_of(self, struct net, pause);
 
 	if (may_come(g, n) != POLICY_ALLOWED) {
-		timer_set(g, self, clock_boot_us() + PAUSE_US);
+		timer_set(&g->loop, self, clock_boot_us() + PAUSE_US);
 		return;
 	}
 	for (struct door *d = n->doors; d; d = d->next)
-		watch_change(g, &d->watch, EPOLLIN);
+		source_change(&g->loop, &d->source, EPOLLIN);
 }
 
 static void pause_doors(struct egress *g, struct net *n, enum policy_reason reason)
@@ -144,8 +145,8 @@ static void pause_doors(struct egress *g, struct net *n, enum policy_reason reas
 
 	for (struct door *d = n->doors; d; d = d->next)
 		if (d->kind != EGRESS_DOOR_DNS_UDP)
-			watch_change(g, &d->watch, 0);
-	timer_set(g, &n->pause, now + PAUSE_US);
+			source_change(&g->loop, &d->source, 0);
+	timer_set(&g->loop, &n->pause, now + PAUSE_US);
 	if (n->paused_us && now - n->paused_us < REPORT_US)
 		return;
 	n->paused_us = now;
@@ -176,18 +177,18 @@ static void accept_failed(struct egress *g, struct door *d, int err)
 	case ENOTSOCK:
 	case EOPNOTSUPP:
 		talk_log("a door of sandbox %s is no socket that listens", d->net->id);
-		watch_remove(g, &d->watch);
+		source_remove(&g->loop, &d->source);
 		return;
 	default: /* nobody is there (any more) */
 		return;
 	}
 }
 
-static void door_ready(struct egress *g, struct watch *self, uint32_t events)
+static void door_ready(struct loop *l, struct source *self)
 {
-	struct door *d = (struct door *)((char *)self - offsetof(struct door, watch));
+	struct egress *g = egress_of(l);
+	struct door *d = container_of(self, struct door, source);
 
-	(void)events;
 	if (d->kind == EGRESS_DOOR_DNS_UDP) {
 		dns_udp_ready(g, d->net, d->fd);
 		return;
@@ -213,7 +214,7 @@ static void door_ready(struct egress *g, struct watch *self, uint32_t events)
 static int add_door(struct egress *g, struct net *n, enum egress_door kind, int fd)
 {
 	struct door *d = calloc(1, sizeof(*d));
-	int r = d ? watch_add(g, &d->watch, fd, EPOLLIN, door_ready) : -ENOMEM;
+	int r = d ? source_add(&g->loop, &d->source, fd, EPOLLIN, door_ready) : -ENOMEM;
 
 	if (r < 0) {
 		fd_close(fd);
@@ -235,7 +236,7 @@ static void close_doors(struct egress *g, struct net *n)
 		struct door *d = n->doors;
 
 		n->doors = d->next;
-		watch_remove(g, &d->watch);
+		source_remove(&g->loop, &d->source);
 		fd_close(d->fd);
 		free(d);
 		((struct nets *)g->nets)->n_doors--;
@@ -247,7 +248,7 @@ static void close_doors(struct egress *g, struct net *n)
 static void net_free(struct egress *g, struct net *n)
 {
 	close_doors(g, n);
-	timer_clear(g, &n->pause);
+	timer_clear(&g->loop, &n->pause);
 	conn_end_all(g, n);
 	dns_done(g, n);
 	resolve_disown(n);

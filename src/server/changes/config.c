@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox was made with, as the store keeps it: written and read by the same build or a
  * later one. */
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 
 static uint64_t number(const json_t *o, const char *name, uint64_t def)
 {
@@ -141,4 +141,26 @@ int sandbox_config_replace_network(struct sandbox *b, json_t *network)
 	if (!config)
 		json_decref(network);
 	return config ? 0 : -ENOMEM;
+}
+
+void limits_default(const struct config *c, struct warden_limits *ret)
+{
+	*ret = (struct warden_limits){
+		.memory_bytes = c->sandbox_memory,
+		.disk_bytes = c->sandbox_disk,
+		.files = c->sandbox_files,
+		.pids = (uint32_t)c->sandbox_pids,
+		.cpu_milli = (uint32_t)c->sandbox_cpus,
+	};
+}
+
+/* E2B counts whole CPUs. */
+int64_t limits_cpus(const struct warden_limits *l)
+{
+	return MAX((int64_t)(l->cpu_milli + 999) / 1000, 1);
+}
+
+int64_t limits_mb(uint64_t bytes)
+{
+	return (int64_t)(bytes >> 20);
 }

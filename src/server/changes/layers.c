@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers: the files of snapshots and of sandboxes that were paused without memory. */
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 #include "server/http/share.h"
 
 #define RETRY_EVERY_MS 500

@@ -4,7 +4,7 @@
  * after the record leaves one without a box, which the next server ends; one that fails takes
  * everything back.
  */
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 
 static int ask_for_box(struct sandbox *b, const struct sandbox_config *c, uint64_t timeout_ms,
 		       struct warden_reply *ret, int *ret_fd)

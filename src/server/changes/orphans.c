@@ -7,7 +7,7 @@
  * A layer that this server makes meanwhile is there before anything stands on it. Hence orphans_spare(), before it is
  * asked for: what has been spared is not looked at. When the search is over, all that is forgotten.
  */
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 
 #define LOOKS_PER_TICK 4 /* each has the warden read a directory and the store its records */
 

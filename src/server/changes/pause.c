@@ -4,7 +4,9 @@
  * layer and the box is gone; resuming makes a new one from the layers, with the same id. Either way
  * a paused sandbox looks dead: its operations are hung up, and none is opened.
  */
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
+
+#define AUTO_RESUME_MIN_MS 300000 /* a sandbox that traffic woke lives at least this long */
 
 static void set_state(struct sandbox *b, enum store_state state)
 {
@@ -235,7 +237,7 @@ static void cool_down(struct sandbox *b)
 	change_end(b);
 }
 
-void control_paused(struct sandbox *b)
+void box_paused(struct sandbox *b)
 {
 	struct sandbox_config c;
 
@@ -246,7 +248,7 @@ void control_paused(struct sandbox *b)
 		worker_add(b, cool_down);
 }
 
-int control_wake(struct sandbox *b)
+int change_wake(struct sandbox *b)
 {
 	struct problem p = { 0 };
 	struct sandbox_config c;

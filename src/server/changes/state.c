@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a sandbox changes: one change at a time, its deadline, its end. */
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 
 #include "server/sandbox/reason.h"
 
 #define DEADLINE_MIN_MS 1 /* zero seconds from now is as soon as can be */
-
-struct sandbox_control *control_of(struct sandbox *b)
-{
-	struct sandbox_control *c;
-
-	pthread_mutex_lock(&b->lock);
-	c = b->control;
-	if (!c) {
-		c = calloc(1, sizeof(*c));
-		if (c)
-			pthread_mutex_init(&c->change, NULL);
-		b->control = c;
-	}
-	pthread_mutex_unlock(&b->lock);
-	return c;
-}
-
-void control_forget(struct sandbox *b)
-{
-	struct sandbox_control *c = b->control;
-
-	if (!c)
-		return;
-	pthread_mutex_destroy(&c->change);
-	free(c->samples);
-	free(c);
-	b->control = NULL;
-}
 
 enum store_state sandbox_state(struct sandbox *b)
 {
@@ -46,22 +18,16 @@ enum store_state sandbox_state(struct sandbox *b)
 
 int change_begin(struct sandbox *b)
 {
-	struct sandbox_control *c = control_of(b);
-
-	if (!c)
-		return -ENOMEM;
-	pthread_mutex_lock(&c->change);
+	pthread_mutex_lock(&b->change);
 	if (sandbox_state(b) != STORE_ENDED)
 		return 0;
-	pthread_mutex_unlock(&c->change);
+	pthread_mutex_unlock(&b->change);
 	return -ENOENT;
 }
 
 void change_end(struct sandbox *b)
 {
-	struct sandbox_control *c = b->control;
-
-	pthread_mutex_unlock(&c->change);
+	pthread_mutex_unlock(&b->change);
 }
 
 int change_deadline(struct sandbox *b, uint64_t timeout_ms, bool only_later, struct problem *p)
@@ -92,7 +58,7 @@ int change_deadline(struct sandbox *b, uint64_t timeout_ms, bool only_later, str
 	r = sandbox_save(b);
 	if (r < 0)
 		return problem_internal(p, r, "save the time-out");
-	event_add(b, "updated", json_pack("{s:o}", "set_timeout", time_json(end_ms)));
+	event_add(b, "updated", json_pack("{s:o}", "set_timeout", clock_json(end_ms)));
 	return 0;
 }
 
@@ -151,29 +117,25 @@ int change_kill(struct sandbox *b, const char *detail, struct problem *p)
 }
 
 /* In the worker's thread: the layers of a box that ended by itself. */
-static void release(struct sandbox *b)
+static void release_layers(struct sandbox *b)
 {
-	struct sandbox_control *control = control_of(b);
 	struct sandbox_config c;
 
-	if (!control)
-		return; /* the next server finds them */
 	/* A snapshot that was made in its last moment goes on record first. */
-	pthread_mutex_lock(&control->change);
+	pthread_mutex_lock(&b->change);
 	sandbox_config_of(b, &c);
 	layers_release(b->server, &c);
-	pthread_mutex_unlock(&control->change);
+	pthread_mutex_unlock(&b->change);
 }
 
-void control_ended(struct sandbox *b, const struct warden_usage *usage)
+void box_ended(struct sandbox *b)
 {
 	struct sandbox_config c;
 
-	(void)usage;
 	event_add_execution(b, "killed",
 			    json_pack("{s:s}", "kill_reason", reason_word(b->info.reason)));
 	sandbox_config_of(b, &c);
 	if (c.n_layers || *c.pending)
-		worker_add(b, release);
+		worker_add(b, release_layers);
 	worker_prune();
 }

@@ -7,7 +7,7 @@
 #include "server/control/control_priv.h"
 
 #include "server/http/exchange.h"
-#include "server/port/rules.h"
+#include "server/http/host.h"
 
 #define ENV_NAME_MAX 256
 #define METADATA_KEY_MAX 256
@@ -34,7 +34,7 @@ static int check_way_in(const json_t *network, struct problem *p)
 	const json_t *ports = json_object_get(network, "httpsPorts"), *port;
 	size_t i;
 
-	if (mask && !port_mask_ok(mask))
+	if (mask && !host_mask_ok(mask))
 		return problem_set(p, 400, NULL,
 				   "network.maskRequestHost: must be a host, perhaps with a port; "
 				   "${PORT} stands for the port that is asked for");

@@ -20,43 +20,56 @@ struct sample {
 	uint64_t disk_used;
 };
 
-/* Room for one more: at the end while it can grow, then in the oldest one's place. With the lock
- * held. */
-static struct sample *ring_next(struct sandbox_control *c)
-{
-	if (c->n_samples == c->n_room && c->n_room < SAMPLES_MAX) {
-		size_t room = MIN(MAX(c->n_room * 2, (size_t)SAMPLES_FIRST), (size_t)SAMPLES_MAX);
-		struct sample *more = reallocarray(c->samples, room, sizeof(*more));
+/* sandbox->metrics: a ring of samples, guarded by sandbox->lock. One block, so that anybody can free it. */
+struct metrics {
+	uint64_t last_cpu_us;
+	uint64_t last_ms; /* of the boot clock */
+	size_t n, size, first;
+	struct sample ring[];
+};
 
-		if (!more)
+/* Space for one more: at the end while it can grow, then in the oldest one's place. With the lock held. */
+static struct sample *ring_next(struct sandbox *b)
+{
+	struct metrics *m = b->metrics;
+
+	if (!m || (m->n == m->size && m->size < SAMPLES_MAX)) {
+		size_t size = m ? MIN(m->size * 2, (size_t)SAMPLES_MAX) : SAMPLES_FIRST;
+
+		m = realloc(m, sizeof(*m) + size * sizeof(m->ring[0]));
+		if (!m)
 			return NULL;
-		c->samples = more;
-		c->n_room = room;
+		if (!b->metrics)
+			*m = (struct metrics){ 0 };
+		m->size = size;
+		b->metrics = m;
 	}
-	if (c->n_samples < c->n_room)
-		return &c->samples[c->n_samples++];
-	c->first_sample = (c->first_sample + 1) % c->n_room;
-	return &c->samples[(c->first_sample + c->n_room - 1) % c->n_room];
+	if (m->n < m->size)
+		return &m->ring[m->n++];
+	m->first = (m->first + 1) % m->size;
+	return &m->ring[(m->first + m->size - 1) % m->size];
 }
 
-static const struct sample *ring_at(const struct sandbox_control *c, size_t i)
+static const struct sample *ring_at(const struct metrics *m, size_t i)
 {
-	return &c->samples[(c->first_sample + i) % c->n_samples];
+	return &m->ring[(m->first + i) % m->n];
 }
 
 /* The clock on the wall is for people: somebody may set it while we count. */
-static void add_sample(struct sandbox *b, struct sandbox_control *c, const struct warden_usage *u)
+static void add_sample(struct sandbox *b, const struct warden_usage *u)
 {
 	uint64_t now = clock_boot_us() / 1000;
 	int64_t wall = clock_wall_ms();
-	int64_t passed = c->last_ms ? (int64_t)(now - c->last_ms) : wall - b->info.started_ms;
-	struct sample *s = ring_next(c);
+	int64_t passed = b->metrics ? (int64_t)(now - b->metrics->last_ms) :
+				      wall - b->info.started_ms;
+	struct sample *s = ring_next(b);
+	struct metrics *m = b->metrics;
 	double cpu_us;
 
 	if (!s)
 		return;
 	/* A box that was made anew begins to count anew. */
-	cpu_us = (double)(u->cpu_us >= c->last_cpu_us ? u->cpu_us - c->last_cpu_us : u->cpu_us);
+	cpu_us = (double)(u->cpu_us >= m->last_cpu_us ? u->cpu_us - m->last_cpu_us : u->cpu_us);
 	*s = (struct sample){
 		.ms = wall,
 		/* The files it wrote are memory too, but they are counted as disk. */
@@ -67,32 +80,28 @@ static void add_sample(struct sandbox *b, struct sandbox_control *c, const struc
 	};
 	if (passed > 0 && b->limits.cpu_milli)
 		s->cpu_percent = (float)(cpu_us / (double)passed * 100.0 / b->limits.cpu_milli);
-	c->last_cpu_us = u->cpu_us;
-	c->last_ms = now;
+	m->last_cpu_us = u->cpu_us;
+	m->last_ms = now;
 }
 
 static void take_sample(struct sandbox *b)
 {
-	struct sandbox_control *c = control_of(b);
 	struct warden_usage usage;
 
-	if (!c || sandbox_usage(b, &usage) < 0)
+	if (sandbox_usage(b, &usage) < 0)
 		return;
 	pthread_mutex_lock(&b->lock);
-	add_sample(b, c, &usage);
+	add_sample(b, &usage);
 	pthread_mutex_unlock(&b->lock);
 }
 
 static bool is_due(struct sandbox *b)
 {
-	const struct sandbox_control *c = control_of(b);
 	bool due;
 
-	if (!c)
-		return false;
 	pthread_mutex_lock(&b->lock);
 	due = b->info.state == STORE_RUNNING && b->control_fd >= 0 &&
-	      (!c->last_ms || clock_boot_us() / 1000 - c->last_ms >= SAMPLE_EVERY_MS);
+	      (!b->metrics || clock_boot_us() / 1000 - b->metrics->last_ms >= SAMPLE_EVERY_MS);
 	pthread_mutex_unlock(&b->lock);
 	return due;
 }
@@ -144,9 +153,9 @@ void metrics_stop(void)
 static json_t *sample_json(const struct sandbox *b, const struct sample *s)
 {
 	return json_pack("{s:o, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "timestamp",
-			 time_json(s->ms), "timestampUnix", (json_int_t)(s->ms / 1000),
+			 clock_json(s->ms), "timestampUnix", (json_int_t)(s->ms / 1000),
 			 "cpuUsedPct", (double)s->cpu_percent, "cpuCount",
-			 (json_int_t)show_cpus(&b->limits), "memUsed", (json_int_t)s->memory_used,
+			 (json_int_t)limits_cpus(&b->limits), "memUsed", (json_int_t)s->memory_used,
 			 "memTotal", (json_int_t)b->limits.memory_bytes, "memCache",
 			 (json_int_t)s->memory_cache, "diskUsed", (json_int_t)s->disk_used,
 			 "diskTotal", (json_int_t)b->limits.disk_bytes);
@@ -156,20 +165,16 @@ int handle_metrics(struct request *r)
 {
 	_cleanup_(sandbox_putp) struct sandbox *b = request_sandbox(r);
 	uint64_t start = request_number(r, "start", 0), end = request_number(r, "end", UINT64_MAX);
-	struct sandbox_control *c;
 	json_t *list;
 
 	if (!b)
 		return 0;
 	if (is_due(b))
 		take_sample(b);
-	c = control_of(b);
 	list = json_array();
-	if (!c || !list)
-		return -ENOMEM;
 	pthread_mutex_lock(&b->lock);
-	for (size_t i = 0; i < c->n_samples; i++) {
-		const struct sample *s = ring_at(c, i);
+	for (size_t i = 0; b->metrics && i < b->metrics->n; i++) {
+		const struct sample *s = ring_at(b->metrics, i);
 		uint64_t second = (uint64_t)s->ms / 1000;
 
 		if (second >= start && second <= end)
@@ -181,17 +186,13 @@ int handle_metrics(struct request *r)
 
 json_t *control_newest_sample(struct sandbox *b)
 {
-	struct sandbox_control *c;
 	json_t *newest = NULL;
 
 	if (is_due(b))
 		take_sample(b);
-	c = control_of(b);
-	if (!c)
-		return NULL;
 	pthread_mutex_lock(&b->lock);
-	if (c->n_samples)
-		newest = sample_json(b, ring_at(c, c->n_samples - 1));
+	if (b->metrics)
+		newest = sample_json(b, ring_at(b->metrics, b->metrics->n - 1));
 	pthread_mutex_unlock(&b->lock);
 	return newest;
 }

@@ -35,7 +35,7 @@ static int reply_gone(struct request *r, const char *id)
 		e = reply_json(r, 404,
 			       json_pack("{s:i, s:s, s:s, s:o}", "code", 404, "message", message,
 					 "reason", reason_word(info.reason), "endedAt",
-					 time_json(info.end_ms)));
+					 clock_json(info.end_ms)));
 	}
 	store_sandbox_done(&info);
 	return e;

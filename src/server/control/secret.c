@@ -2,7 +2,7 @@
 /* Secrets of a key. A value comes in and never goes out. Each is its key's own: those who look after the service do not see it either. */
 #include "server/control/control_priv.h"
 
-#include "server/sandbox/network.h"
+#include "server/sandbox/outlet.h"
 #include "server/sandbox/secret.h"
 
 #define SECRETS_PER_KEY_MAX 256
@@ -15,8 +15,8 @@ static json_t *secret_json(const struct store_secret *s)
 {
 	return json_pack("{s:s, s:s, s:I, s:O, s:o, s:o}", "secretID", s->id, "name", s->name,
 			 "currentVersion", (json_int_t)s->version, "metadata", s->metadata,
-			 "createdAt", time_json(s->created_ms), "updatedAt",
-			 time_json(s->updated_ms));
+			 "createdAt", clock_json(s->created_ms), "updatedAt",
+			 clock_json(s->updated_ms));
 }
 
 static int reply_store(struct request *r, int e, const char *what)
@@ -122,7 +122,7 @@ int handle_secret_create(struct request *r)
 	if (e < 0)
 		return reply_store(r, e, "keep the secret");
 	/* a sandbox may have waited for it */
-	network_secret_changed(r->server, secret.key_id, secret.name);
+	outlets_secret_changed(r->server->outlets, secret.key_id, secret.name);
 	return reply_json(r, 201, secret_json(&secret));
 }
 
@@ -198,7 +198,7 @@ int handle_secret_update(struct request *r)
 		return problem_reply(r, &p);
 	if (e < 0)
 		return reply_store(r, e, "keep the secret");
-	network_secret_changed(r->server, secret.key_id, secret.name);
+	outlets_secret_changed(r->server->outlets, secret.key_id, secret.name);
 	return reply_json(r, 200, secret_json(&secret));
 }
 
@@ -211,6 +211,6 @@ int handle_secret_delete(struct request *r)
 		e = store_secret_remove(r->server->store, secret.key_id, secret.id);
 	if (e < 0)
 		return reply_store(r, e, "delete the secret");
-	network_secret_changed(r->server, secret.key_id, secret.name);
+	outlets_secret_changed(r->server->outlets, secret.key_id, secret.name);
 	return reply_empty(r, 204);
 }

@@ -2,28 +2,9 @@
 /* A sandbox as clients see it. */
 #include "server/control/control_priv.h"
 
-json_t *time_json(int64_t ms)
-{
-	char text[CLOCK_TEXT_SIZE];
-
-	clock_format(ms, text);
-	return json_string(text);
-}
-
 static json_t *text_or_null(const char *text)
 {
 	return text && *text ? json_string(text) : json_null();
-}
-
-/* E2B counts whole CPUs. */
-int64_t show_cpus(const struct warden_limits *l)
-{
-	return MAX((int64_t)(l->cpu_milli + 999) / 1000, 1);
-}
-
-int64_t show_mb(uint64_t bytes)
-{
-	return (int64_t)(bytes >> 20);
 }
 
 json_t *show_sandbox(struct sandbox *b)
@@ -55,10 +36,10 @@ json_t *show_listed(struct sandbox *b)
 	pthread_mutex_unlock(&b->lock);
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:s, s:o, s:[]}", "sandboxID",
 		      i->id, "templateID", i->template_id, "clientID", "glovebox", "envdVersion",
-		      ENVD_VERSION, "startedAt", time_json(i->started_ms), "endAt",
-		      time_json(end_ms), "cpuCount", (json_int_t)show_cpus(&b->limits), "memoryMB",
-		      (json_int_t)show_mb(b->limits.memory_bytes), "diskSizeMB",
-		      (json_int_t)show_mb(b->limits.disk_bytes), "state",
+		      ENVD_VERSION, "startedAt", clock_json(i->started_ms), "endAt",
+		      clock_json(end_ms), "cpuCount", (json_int_t)limits_cpus(&b->limits),
+		      "memoryMB", (json_int_t)limits_mb(b->limits.memory_bytes), "diskSizeMB",
+		      (json_int_t)limits_mb(b->limits.disk_bytes), "state",
 		      state == STORE_PAUSED ? "paused" : "running", "metadata",
 		      json_deep_copy(i->metadata), "volumeMounts");
 	if (o && i->alias)

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service about itself. Open to anybody, so nothing of any key's is told here (AP-15). */
-#include "server/control/system.h"
+#include "server/control/control_priv.h"
 
 #include "run/result.h"
-#include "server/control/control.h"
 #include "server/sandbox/link.h"
-#include "server/openapi.h"
-#include "server/seal.h"
-
-extern const char openapi_json[], openapi_json_end[];
-
-const char *openapi_text(size_t *ret_len)
-{
-	*ret_len = (uintptr_t)openapi_json_end - (uintptr_t)openapi_json;
-	return openapi_json;
-}
+#include "server/server.h"
 
 int system_health(struct request *r)
 {
@@ -66,7 +56,7 @@ int system_capabilities(struct request *r)
 	const struct config *c = &r->server->config;
 	struct isolation isolation;
 	json_t *server = json_pack("{s:b, s:b, s:i}", "root", geteuid() == 0, "seccomp",
-				   seal_has_filter(), "landlock_abi", seal_landlock_abi());
+				   r->server->has_filter, "landlock_abi", r->server->landlock_abi);
 
 	return reply_json(r, 200,
 			  json_pack("{s:o, s:o, s:o, s:o, s:b}", "limits", limits_json(c),
@@ -79,9 +69,6 @@ int system_capabilities(struct request *r)
 
 int system_openapi(struct request *r)
 {
-	size_t len;
-	const char *text = openapi_text(&len);
-
 	reply_header(r, "Cache-Control", "max-age=60");
-	return reply_text(r, 200, "application/json", text);
+	return reply_text(r, 200, "application/json", openapi_json);
 }

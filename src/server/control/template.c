@@ -10,17 +10,6 @@ static const struct {
 	{ "code-interpreter-v1", WARDEN_TEMPLATE_CODE_INTERPRETER },
 };
 
-void template_limits(const struct config *c, struct warden_limits *ret)
-{
-	*ret = (struct warden_limits){
-		.memory_bytes = c->sandbox_memory,
-		.disk_bytes = c->sandbox_disk,
-		.files = c->sandbox_files,
-		.pids = (uint32_t)c->sandbox_pids,
-		.cpu_milli = (uint32_t)c->sandbox_cpus,
-	};
-}
-
 static int not_found(struct problem *p, const char *text)
 {
 	return problem_set(p, 404, NULL, "template '%s' not found", text);
@@ -36,7 +25,7 @@ static bool find_built_in(struct server *s, const struct name *n, struct templat
 					       .config.auto_pause_memory = true };
 		(void)snprintf(ret->id, sizeof(ret->id), "%s", built_in[i].name);
 		(void)snprintf(ret->alias, sizeof(ret->alias), "%s", built_in[i].name);
-		template_limits(&s->config, &ret->config.limits);
+		limits_default(&s->config, &ret->config.limits);
 		return true;
 	}
 	return false;
@@ -94,19 +83,19 @@ static json_t *template_json(const char *id, const char *name, const struct ward
 		(void)json_array_append_new(names, json_string(name));
 	return json_pack(
 		"{s:s, s:s, s:I, s:I, s:I, s:b, s:O, s:o, s:o, s:o, s:n, s:n, s:i, s:i, s:s, s:s}",
-		"templateID", id, "buildID", build, "cpuCount", (json_int_t)show_cpus(l),
-		"memoryMB", (json_int_t)show_mb(l->memory_bytes), "diskSizeMB",
-		(json_int_t)show_mb(l->disk_bytes), "public", is_public, "aliases", names, "names",
-		names, "createdAt", time_json(created_ms), "updatedAt", time_json(created_ms),
-		"createdBy", "lastSpawnedAt", "spawnCount", 0, "buildCount", 1, "envdVersion",
-		ENVD_VERSION, "buildStatus", "ready");
+		"templateID", id, "buildID", build, "cpuCount", (json_int_t)limits_cpus(l),
+		"memoryMB", (json_int_t)limits_mb(l->memory_bytes), "diskSizeMB",
+		(json_int_t)limits_mb(l->disk_bytes), "public", is_public, "aliases", names,
+		"names", names, "createdAt", clock_json(created_ms), "updatedAt",
+		clock_json(created_ms), "createdBy", "lastSpawnedAt", "spawnCount", 0, "buildCount",
+		1, "envdVersion", ENVD_VERSION, "buildStatus", "ready");
 }
 
 static void add_built_in(struct server *s, json_t *list)
 {
 	struct warden_limits limits;
 
-	template_limits(&s->config, &limits);
+	limits_default(&s->config, &limits);
 	for (size_t i = 0; i < ARRAY_SIZE(built_in); i++)
 		(void)json_array_append_new(list, template_json(built_in[i].name, built_in[i].name,
 								&limits, s->started_ms, true));

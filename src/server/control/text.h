@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of the control plane: ids, times, template names, filters. Nothing here knows of a
- * request. */
+/* The texts of the control plane: times, template names, filters. Nothing here knows of a request. */
 #pragma once
 
-#include "base/util.h"
+#include "server/sandbox/id.h"
 
 #include <jansson.h>
 #include <sys/socket.h>
-
-/* --- ids (sandbox/id.c) ----------------------------------------------------------------------- */
-
-#define ID_LEN 20 /* of a sandbox, a layer, a webhook: a letter, then 19 of [a-z0-9], 98 bits */
-#define ID_SIZE 32
-#define TOKEN_LEN 40 /* [a-z0-9]: 206 bits */
-#define UUID_SIZE 37
-
-void id_new(char first, char ret[static ID_SIZE]); /* the rest of ret is NULs */
-void token_new(char ret[static TOKEN_LEN + 1]);
-void uuid_new(char ret[static UUID_SIZE]);
-/* Always the same one for the same text. */
-void uuid_of(const char *text, char ret[static UUID_SIZE]);
 
 /* --- times (control/time.c) ------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 static json_t *webhook_json(const struct store_webhook *w)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:b, s:s, s:O}", "id", w->id, "teamId", w->key_id,
-			 "name", w->name, "createdAt", time_json(w->created_ms), "enabled",
+			 "name", w->name, "createdAt", clock_json(w->created_ms), "enabled",
 			 (int)w->enabled, "url", w->url, "events", w->types);
 }
 

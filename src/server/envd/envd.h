@@ -10,6 +10,8 @@
 #include "server/rpc/rpc.h"
 #include "server/sandbox/sandbox.h"
 
+extern const struct route envd_routes[]; /* port 49983; ends with operation == NULL */
+
 #define ENVD_TAG_MAX 256
 #define ENVD_WAIT_MS 60000 /* for an answer of the agent, unless the client gives less */
 
@@ -171,7 +173,7 @@ int envd_watcher_create(struct request *r); /* envd/watcher.c */
 int envd_watcher_events(struct request *r);
 int envd_watcher_remove(struct request *r);
 /* Ends polled watchers that nobody asks any more, or whose sandbox is gone: called now and then. */
-void envd_watchers_tick(void);
+void envd_watchers_tick(struct server *s);
 void envd_watchers_stop(void); /* ends all of them */
 
 /* envd/watch.c: a directory that is watched. */

@@ -18,13 +18,13 @@
 #define LOOK_EVERY_US (UINT64_C(5) * 1000000)
 #define EVENTS_MAX 1000 /* in one answer; the others come with the next */
 #define ID_BYTES 12
-#define ID_LEN (2 * (size_t)ID_BYTES)
+#define WATCHER_ID_LEN (2 * (size_t)ID_BYTES)
 
 struct watcher {
 	struct watcher *next;
 	unsigned refs;    /* with the list's lock */
 	uint64_t used_us; /* with the list's lock */
-	char id[ID_LEN + 1];
+	char id[WATCHER_ID_LEN + 1];
 	const struct sandbox *sandbox; /* talk has the reference */
 	pthread_mutex_t lock;          /* for what follows */
 	struct envd_watch watch;
@@ -146,12 +146,13 @@ static void free_all(struct watcher *w)
 	}
 }
 
-void envd_watchers_tick(void)
+void envd_watchers_tick(struct server *s)
 {
 	static uint64_t next_us;
 	uint64_t now = clock_boot_us();
 	struct watcher *old = NULL;
 
+	(void)s;
 	pthread_mutex_lock(&list_lock);
 	if (now >= next_us) {
 		next_us = now + LOOK_EVERY_US;
@@ -242,7 +243,7 @@ static int find(struct request *r, const json_t *message, bool remove, struct wa
 		struct rpc_error *e)
 {
 	const char *id = NULL;
-	int n = rpc_string(message, "watcherId", ID_LEN, &id, e);
+	int n = rpc_string(message, "watcherId", WATCHER_ID_LEN, &id, e);
 
 	if (n < 0)
 		return n;

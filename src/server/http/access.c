@@ -148,7 +148,7 @@ static int check_token(struct exchange *x)
 	if (!token || x->r.route->auth == HTTP_AUTH_NONE)
 		return 0;
 	if (given)
-		return secret_equal(given, token) ? 0 : access_refuse(x, NO_TOKEN);
+		return token_equal(given, token) ? 0 : access_refuse(x, NO_TOKEN);
 	if (x->r.route->auth == HTTP_AUTH_FILES)
 		return check_signature(x, token);
 	return access_refuse(x, NO_TOKEN);
@@ -158,7 +158,7 @@ bool access_may_visit(const struct sandbox *b, const char *token)
 {
 	const char *wanted = b->info.traffic_token;
 
-	return !wanted || (token && secret_equal(token, wanted));
+	return !wanted || (token && token_equal(token, wanted));
 }
 
 /* All ports but that of files and commands: a client that may not visit a sandbox does not wake it

@@ -116,3 +116,37 @@ struct host host_parse(const char *text, const char *domain)
 		h = parse_below(name, ours);
 	return h;
 }
+
+static bool is_mask_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c != '\0' && strchr(".-_:[]", c));
+}
+
+int host_mask(const char *mask, uint32_t port, char *ret, size_t size)
+{
+	static const char word[] = "${PORT}";
+	size_t n = 0;
+
+	while (*mask) {
+		bool is_port = strncmp(mask, word, sizeof(word) - 1) == 0;
+		int len;
+
+		if (!is_port && !is_mask_char(*mask))
+			return -EINVAL;
+		len = is_port ? snprintf(ret + n, size - n, "%u", port) :
+				snprintf(ret + n, size - n, "%c", *mask);
+		if (len < 0 || (size_t)len >= size - n)
+			return -EINVAL;
+		n += (size_t)len;
+		mask += is_port ? sizeof(word) - 1 : 1;
+	}
+	return n > 0 ? 0 : -EINVAL;
+}
+
+bool host_mask_ok(const char *mask)
+{
+	char host[HOST_MASKED_SIZE];
+
+	return host_mask(mask, UINT16_MAX, host, sizeof(host)) == 0;
+}

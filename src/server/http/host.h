@@ -29,3 +29,10 @@ struct host host_parse(const char *text, const char *domain);
 bool host_id_ok(const char *id);
 /* 1 to 65535, decimal, without zeros in front. */
 _must_check_ int host_parse_port(const char *text, size_t len, uint32_t *ret);
+
+#define HOST_MASKED_SIZE 300
+
+/* maskRequestHost as a program in a sandbox gets it, with the port for ${PORT}. -EINVAL: that is no
+ * host. */
+_must_check_ int host_mask(const char *mask, uint32_t port, char *ret, size_t size);
+bool host_mask_ok(const char *mask);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/fail.h"
+#include "server/sandbox/log.h"
 #include "store/store.h"
 
 #include <jansson.h>
@@ -135,12 +136,3 @@ _must_check_ ssize_t body_splice(struct request *r, int pipe_fd);
 /* Waits for more of the body, or until other_fd can be read; as stream_wait(), with the clock for
  * slow clients running. */
 _must_check_ int body_wait(struct request *r, int other_fd);
-
-/* --- the rest of the server, for handlers ----------------------------------------------------- */
-
-extern const struct route control_routes[]; /* ends with operation == NULL; control_*.c */
-extern const struct route envd_routes[];    /* port 49983: envd_*.c */
-extern const struct route interp_routes[];  /* port 49999: interp_*.c */
-
-/* One line of the log, JSON, escaped. */
-void server_log(struct server *s, const char *level, const char *event, json_t *fields /* taken */);

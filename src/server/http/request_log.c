@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "server/http/exchange.h"
 #include "server/sandbox/clock.h"
-#include "server/sandbox/log_queue.h"
+#include "server/sandbox/log.h"
 #include "server/sandbox/sandbox.h"
 
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 #include "server/http/sign.h"
 
 #include "base/parse.h"
+#include "server/sandbox/id.h"
 
 #define VERSION "v1_"
 #define VERSION_LEN (sizeof(VERSION) - 1)
@@ -53,7 +54,7 @@ bool sign_made_with(const struct sign_search *s, const char *token)
 		sign_add(&st, s->expiration);
 	}
 	crypto_hash_sha256_final(&st, sum);
-	return secret_digest_equal(sum, s->wanted);
+	return token_digest_equal(sum, s->wanted);
 }
 
 bool sign_matches(const struct sign_request *q, const char *token)
@@ -61,26 +62,6 @@ bool sign_matches(const struct sign_request *q, const char *token)
 	struct sign_search s;
 
 	return sign_prepare(q, &s) == 0 && sign_made_with(&s, token);
-}
-
-void secret_digest(const char *text, unsigned char ret[SECRET_DIGEST_SIZE])
-{
-	crypto_hash_sha256(ret, (const unsigned char *)text, strlen(text));
-}
-
-bool secret_digest_equal(const unsigned char *a, const unsigned char *b)
-{
-	return sodium_memcmp(a, b, SECRET_DIGEST_SIZE) == 0;
-}
-
-/* Hashes of both are compared: the length of a secret does not show either. */
-bool secret_equal(const char *a, const char *b)
-{
-	unsigned char x[SECRET_DIGEST_SIZE], y[SECRET_DIGEST_SIZE];
-
-	secret_digest(a, x);
-	secret_digest(b, y);
-	return secret_digest_equal(x, y);
 }
 
 bool sign_expired(const struct sign_request *q, int64_t now_s)

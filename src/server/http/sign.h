@@ -31,10 +31,3 @@ bool sign_made_with(const struct sign_search *s, const char *token);
 
 /* Is it over by then? False when there is no expiration; true for one that is not a number. */
 bool sign_expired(const struct sign_request *q, int64_t now_s);
-
-#define SECRET_DIGEST_SIZE crypto_hash_sha256_BYTES
-void secret_digest(const char *text, unsigned char ret[SECRET_DIGEST_SIZE]);
-bool secret_digest_equal(const unsigned char *a, const unsigned char *b);
-
-/* Two secrets, in a time that does not depend on where they differ. */
-bool secret_equal(const char *a, const char *b);

@@ -3,7 +3,7 @@
 #include "server/interp/interp.h"
 
 #include "base/clock.h"
-#include "server/run/route.h"
+#include "server/run/run.h"
 
 #define NAMES_SIZE 400
 
@@ -33,7 +33,7 @@ int interp_language(const char *name, const struct language **ret, struct rpc_er
 	struct fail fail;
 	size_t n;
 
-	list = control_run_languages(&n);
+	list = run_languages(&n);
 	if (interp_language_name(name ? name : "python", plain) == 0)
 		l = language_find(plain, list, n, &fail);
 	if (!l) {

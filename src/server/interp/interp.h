@@ -24,6 +24,8 @@
 #include "server/envd/envd.h"
 #include "server/server.h"
 
+extern const struct route interp_routes[]; /* port 49999; ends with operation == NULL */
+
 #define INTERP_CODE_MAX ((size_t)2 << 20)
 #define INTERP_BODY_MAX ((uint64_t)8 << 20) /* code in JSON is longer than code */
 #define INTERP_CONTEXTS_MAX 128             /* that a server remembers of one sandbox */

@@ -5,6 +5,7 @@
  * any command.
  */
 #include "server/interp/interp.h"
+#include "server/sandbox/link.h"
 
 #include <signal.h>
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "server/control/text.h"
+#include "server/sandbox/id.h"
 #include "server/interp/interp.h"
 
 struct once {

@@ -6,7 +6,7 @@
  *
  * All of it is guarded by the sandbox's lock.
  */
-#include "server/control/text.h"
+#include "server/sandbox/id.h"
 #include "server/interp/interp.h"
 
 #include <assert.h>
@@ -83,8 +83,10 @@ void interp_forget(struct sandbox *b)
 /* With the lock held. NULL: no memory. */
 static struct interp_table *table_of(struct sandbox *b)
 {
-	if (!b->interp)
+	if (!b->interp) {
 		b->interp = table_make();
+		b->interp_forget = interp_forget;
+	}
 	return b->interp;
 }
 

@@ -4,6 +4,7 @@
  * it; from there on it is an operation like any other: hung up when the sandbox is paused or ends.
  */
 #include "server/port/port.h"
+#include "server/sandbox/link.h"
 
 #include <fcntl.h>
 #include <gnutls/gnutls.h>

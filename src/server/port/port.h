@@ -117,7 +117,7 @@ extern const struct route port_route;
 bool port_is_running(struct sandbox *b);
 /* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
 const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
-			      char memory[static PORT_HOST_SIZE]);
+			      char memory[static HOST_MASKED_SIZE]);
 /* An address as the program gets it; "": none. */
 void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
 /* Those fields of the answer that go out. */

@@ -93,39 +93,3 @@ bool port_field_goes_out(const struct port_answer *a, const struct port_field *f
 	       !(own_address &&
 		 is_in(f->name, kept_from_our_origin, ARRAY_SIZE(kept_from_our_origin)));
 }
-
-/* --- the host --------------------------------------------------------------------------------- */
-
-static bool is_host_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       (c != '\0' && strchr(".-_:[]", c));
-}
-
-int port_mask_host(const char *mask, uint32_t port, char *ret, size_t size)
-{
-	static const char word[] = "${PORT}";
-	size_t n = 0;
-
-	while (*mask) {
-		bool is_port = strncmp(mask, word, sizeof(word) - 1) == 0;
-		int len;
-
-		if (!is_port && !is_host_char(*mask))
-			return -EINVAL;
-		len = is_port ? snprintf(ret + n, size - n, "%u", port) :
-				snprintf(ret + n, size - n, "%c", *mask);
-		if (len < 0 || (size_t)len >= size - n)
-			return -EINVAL;
-		n += (size_t)len;
-		mask += is_port ? sizeof(word) - 1 : 1;
-	}
-	return n > 0 ? 0 : -EINVAL;
-}
-
-bool port_mask_ok(const char *mask)
-{
-	char host[PORT_HOST_SIZE];
-
-	return port_mask_host(mask, UINT16_MAX, host, sizeof(host)) == 0;
-}

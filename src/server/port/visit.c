@@ -46,7 +46,7 @@ static enum MHD_Result head_add_field(void *cls, enum MHD_ValueKind kind, const 
 }
 
 const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
-			      char memory[static PORT_HOST_SIZE])
+			      char memory[static HOST_MASKED_SIZE])
 {
 	const char *mask;
 	bool ok;
@@ -54,7 +54,7 @@ const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host
 	pthread_mutex_lock(&b->lock);
 	mask = json_string_value(
 		json_object_get(json_object_get(b->info.config, "network"), "maskRequestHost"));
-	ok = mask && port_mask_host(mask, port, memory, PORT_HOST_SIZE) == 0;
+	ok = mask && host_mask(mask, port, memory, HOST_MASKED_SIZE) == 0;
 	pthread_mutex_unlock(&b->lock);
 	return ok ? memory : host;
 }
@@ -75,7 +75,7 @@ static int visit_write_head(struct request *r, bool upgrade, struct buf *ret)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	char client[INET6_ADDRSTRLEN], told[PORT_HOST_SIZE];
+	char client[INET6_ADDRSTRLEN], told[HOST_MASKED_SIZE];
 	const char *host = request_header(r, "Host");
 	struct port_ask q = {
 		.method = r->method,

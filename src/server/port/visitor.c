@@ -554,7 +554,7 @@ static int visitor_write_head(struct visitor *v)
 {
 	const struct port_head *h = &v->thread->asked;
 	struct buf *to = &v->thread->head;
-	char told[PORT_HOST_SIZE];
+	char told[HOST_MASKED_SIZE];
 	struct port_ask q = {
 		.method = h->method,
 		.target = h->target,

@@ -2,7 +2,7 @@
 /* The network of a one-shot run: what a sandbox has, for as long as the run lasts. */
 #include "server/run/run.h"
 
-#include "server/control/control_priv.h"
+#include "server/changes/changes.h"
 #include "server/sandbox/outlet.h"
 
 /* What is the client's to mend is -EBADMSG. */

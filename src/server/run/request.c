@@ -11,6 +11,31 @@
 #define SCRIPT_PIDS_MIN 4
 #define SCRIPT_MEMORY_MIN (UINT64_C(16) << 20)
 
+/* Never changed once they are loaded. */
+static struct language *languages;
+static size_t n_languages;
+
+int run_languages_load(struct fail *fail)
+{
+	int r = language_list(&languages, &n_languages, fail);
+
+	fd_close(WARDEN_LANGUAGES_FD);
+	return r;
+}
+
+void run_languages_free(void)
+{
+	language_list_free(languages, n_languages);
+	languages = NULL;
+	n_languages = 0;
+}
+
+const struct language *run_languages(size_t *ret_n)
+{
+	*ret_n = n_languages;
+	return languages;
+}
+
 static const char *text_of(const json_t *body, const char *name)
 {
 	return json_string_value(json_object_get(body, name));
@@ -255,8 +280,8 @@ static int read_command(const json_t *body, const json_t *command, const struct 
 	return read_env(json_object_get(body, "env"), NULL, o, fail);
 }
 
-int oneshot_read(const json_t *body, const struct language *languages, size_t n_languages,
-		 const struct oneshot_bounds *bounds, struct oneshot *ret, struct fail *fail)
+int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct oneshot *ret,
+		 struct fail *fail)
 {
 	const char *language = text_of(body, "language"), *template = text_of(body, "template");
 	const json_t *command = json_object_get(body, "command");

@@ -2,7 +2,7 @@
 /*
  * One run of code over HTTP: what `glovebox run --json` does, in a box of the warden's that exists for this
  * request alone. run/request.c reads what was asked for, run/box.c makes the box and moves files,
- * run/net.c gives it network, run/watch.c runs a command in it, run/route.c is the conversation.
+ * run/net.c gives it network, run/watch.c runs a command in it, control/run.c is the conversation.
  */
 #pragma once
 
@@ -20,8 +20,15 @@
 #define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
 #define ONESHOT_TICK_MS 20 /* how often the counters of a command are looked at */
 
+struct language;
 struct outlet;
 struct share;
+
+/* Before the room is sealed. */
+_must_check_ int run_languages_load(struct fail *fail);
+void run_languages_free(void);
+/* Those that were loaded. */
+const struct language *run_languages(size_t *ret_n);
 
 struct oneshot_file {
 	char *path; /* relative to the home, or absolute */
@@ -99,8 +106,7 @@ struct oneshot_bounds {
 _must_check_ int oneshot_read_network(struct server *s, const char *key_id, const json_t *settings,
 				      struct oneshot *o, struct fail *fail);
 /* Reads the body, which openapi.json has checked. Negative: *fail says what the client should change. */
-_must_check_ int oneshot_read(const json_t *body, const struct language *languages,
-			      size_t n_languages, const struct oneshot_bounds *bounds,
+_must_check_ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds,
 			      struct oneshot *ret, struct fail *fail);
 void oneshot_done(struct oneshot *o);
 

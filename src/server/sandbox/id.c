@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/control/text.h"
-
-#include <sodium.h>
+#include "server/sandbox/id.h"
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -65,4 +63,24 @@ void uuid_of(const char *text, char ret[static UUID_SIZE])
 	(void)crypto_generichash(bytes, sizeof(bytes), (const unsigned char *)text, strlen(text),
 				 NULL, 0);
 	uuid_text(bytes, 8, ret);
+}
+
+void token_digest(const char *token, unsigned char ret[static TOKEN_DIGEST_SIZE])
+{
+	crypto_hash_sha256(ret, (const unsigned char *)token, strlen(token));
+}
+
+bool token_digest_equal(const unsigned char *a, const unsigned char *b)
+{
+	return sodium_memcmp(a, b, TOKEN_DIGEST_SIZE) == 0;
+}
+
+/* Hashes of both are compared: the length of a token does not show either. */
+bool token_equal(const char *a, const char *b)
+{
+	unsigned char x[TOKEN_DIGEST_SIZE], y[TOKEN_DIGEST_SIZE];
+
+	token_digest(a, x);
+	token_digest(b, y);
+	return token_digest_equal(x, y);
 }

@@ -17,8 +17,6 @@
 
 #include <jansson.h>
 
-struct server;
-
 #define NETWORK_HEADER_HOSTS_MAX 10 /* as E2B has it, */
 #define NETWORK_HEADERS_MAX 20      /* for each host */
 #define NETWORK_VALUE_MAX 2048      /* of a header, before secrets are put in */
@@ -42,7 +40,8 @@ struct network {
 	size_t n_headers;
 };
 
-/* What allow_internet_access says. */
+#define NETWORK_INTERNET_NAME "allow_internet_access"
+/* What it says. */
 enum network_internet { NETWORK_UNSAID, NETWORK_INTERNET, NETWORK_NO_INTERNET };
 
 /*
@@ -79,6 +78,3 @@ size_t network_first_equal(const struct network *n, size_t i);
 _must_check_ int network_send(int sock, const char id[static WARDEN_ID_SIZE],
 			      const struct network *n, const struct egress_limits *limits,
 			      network_expand *expand, void *arg, size_t *ret_missing);
-
-/* A secret of this key was changed or removed: boxes whose headers have it are told. */
-void network_secret_changed(struct server *s, const char *key_id, const char *name);

@@ -3,8 +3,8 @@
 #include "server/sandbox/outlet_priv.h"
 
 #include "base/clock.h"
-#include "server/http/http.h"
 #include "server/sandbox/link.h"
+#include "server/sandbox/log.h"
 #include "server/sandbox/sandbox.h"
 #include "server/sandbox/secret.h"
 

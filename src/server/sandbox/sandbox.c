@@ -9,9 +9,8 @@
 
 #include "base/utf8.h"
 #include "server/sandbox/clock.h"
-#include "server/control/control.h"
-#include "server/http/http.h"
-#include "server/interp/interp.h"
+#include "server/sandbox/link.h"
+#include "server/sandbox/log.h"
 #include "server/sandbox/outlet.h"
 #include "server/server.h"
 #include "server/sandbox/table.h"
@@ -44,6 +43,7 @@ struct sandbox *sandbox_new(struct server *s, struct store_sandbox *info,
 	*info = (struct store_sandbox){ 0 };
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_mutex_init(&b->save_lock, NULL);
+	pthread_mutex_init(&b->change, NULL);
 	return b;
 }
 
@@ -56,12 +56,14 @@ void sandbox_put(struct sandbox *b)
 {
 	if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
-	control_forget(b);
-	interp_forget(b);
+	if (b->interp_forget)
+		b->interp_forget(b);
+	free(b->metrics);
 	outlet_close(b->outlet);
 	fd_close(b->control_fd);
 	json_decref(b->log);
 	store_sandbox_done(&b->info);
+	pthread_mutex_destroy(&b->change);
 	pthread_mutex_destroy(&b->save_lock);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
@@ -186,7 +188,7 @@ int sandbox_wake(struct sandbox *b)
 	pthread_mutex_lock(&b->lock);
 	running = b->info.state == STORE_RUNNING && b->control_fd >= 0;
 	pthread_mutex_unlock(&b->lock);
-	return running ? 0 : control_wake(b);
+	return running ? 0 : b->server->wake(b);
 }
 
 #define LOGGER_NETWORK "network"

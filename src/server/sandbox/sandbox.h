@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "server/http/sign.h"
+#include "server/sandbox/id.h"
 #include "store/store.h"
 #include "wire/warden.h"
 #include "wire/wire.h"
@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 struct interp_table;
+struct metrics;
 struct outlet;
 struct server;
 struct table;
@@ -35,6 +36,8 @@ struct sandbox {
 	size_t *key_results;  /* what large results of its key take; atomic; the table's */
 	struct server *server;
 	bool had_doors; /* its box had a way out when this server took it up; never changes */
+	pthread_mutex_t
+		change; /* one change at a time: changes/changes.h; taken before all others */
 	pthread_mutex_t save_lock; /* one save at a time; taken before the next one */
 	pthread_mutex_t lock;      /* for everything below; never held while waiting for anybody */
 	struct store_sandbox info; /* id, key_id, tokens, env, template and metadata never change */
@@ -47,14 +50,15 @@ struct sandbox {
 	struct warden_limits limits;
 	struct outlet *outlet; /* its way out; NULL: it never had one. Stays once it is there */
 	json_t *log; /* array of the newest log entries, as clients see them; at most SANDBOX_LOG_MAX */
-	size_t n_log_network; /* how many of them are about the network */
-	void *control;        /* the control plane's own (metrics …): freed by control_forget() */
-	struct interp_table *interp; /* contexts of interpreters: interp/table.c */
+	size_t n_log_network;    /* how many of them are about the network */
+	struct metrics *metrics; /* what it used: one block of control/metrics.c's own, or NULL */
+	struct interp_table *interp; /* contexts of interpreters: interp/table.c; or NULL */
+	void (*interp_forget)(struct sandbox *b); /* frees them; NULL while there are none */
 	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
-	struct sandbox *next;                           /* of the same hash */
-	unsigned char token_digest[SECRET_DIGEST_SIZE]; /* if it has a token */
-	struct sandbox *token_next;                     /* of a digest in the same bucket */
-	struct sandbox *key_next, *key_prev;            /* among those of its key, newest first */
+	struct sandbox *next;                          /* of the same hash */
+	unsigned char token_digest[TOKEN_DIGEST_SIZE]; /* if it has a token */
+	struct sandbox *token_next;                    /* of a digest in the same bucket */
+	struct sandbox *key_next, *key_prev;           /* among those of its key, newest first */
 };
 
 #define SANDBOX_LOG_MAX 200 /* entries */
@@ -109,10 +113,8 @@ struct sandbox *sandbox_by_token(struct server *s, const char *token);
 struct sandbox *sandbox_by_signature(struct server *s,
 				     bool (*matches)(const char *token, void *arg), void *arg);
 
-/*
- * Makes sure it can be talked to: running, or paused and to be resumed by traffic (then it is resumed).
- * -ENOTCONN otherwise.
- */
+/* Makes sure it can be talked to: running, or paused and to be resumed by traffic (then it is resumed).
+ * -ENOTCONN otherwise. */
 _must_check_ int sandbox_wake(struct sandbox *b);
 
 /* Opens an operation: an agent's message of this type, with the operation's other end. The socket blocks and

@@ -177,7 +177,7 @@ int sandbox_add(struct server *s, struct store_sandbox *info, const struct warde
 		return -ENOMEM;
 	sandbox_ref(b); /* the table's; the first one is the caller's */
 	if (b->info.envd_token)
-		secret_digest(b->info.envd_token, b->token_digest);
+		token_digest(b->info.envd_token, b->token_digest);
 	pthread_rwlock_wrlock(&s->table->lock);
 	r = insert(s->table, b, max_of_key);
 	pthread_rwlock_unlock(&s->table->lock);
@@ -248,13 +248,13 @@ struct sandbox *sandbox_get(struct server *s, const char *id)
 
 struct sandbox *sandbox_by_token(struct server *s, const char *token)
 {
-	unsigned char digest[SECRET_DIGEST_SIZE];
+	unsigned char digest[TOKEN_DIGEST_SIZE];
 	struct sandbox *b;
 
-	secret_digest(token, digest);
+	token_digest(token, digest);
 	pthread_rwlock_rdlock(&s->table->lock);
 	b = *token_bucket(s->table, digest);
-	while (b && !secret_digest_equal(b->token_digest, digest))
+	while (b && !token_digest_equal(b->token_digest, digest))
 		b = b->token_next;
 	if (b)
 		sandbox_ref(b);

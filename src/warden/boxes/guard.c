@@ -9,7 +9,7 @@
  *
  * On the same round a box's share of the CPUs is set by how much it runs at once (RX-18).
  */
-#include "warden/warden_priv.h"
+#include "warden/boxes/boxes.h"
 
 #include "base/clock.h"
 #include "box/breakable.h"
@@ -159,17 +159,18 @@ static bool look_around(struct warden *w)
 	return soon;
 }
 
-static void on_timer(struct warden *w, struct timer *t)
+static void on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	bool soon = look_around(w);
 
 	if (w->n_boxes)
-		timer_set(w, t, clock_boot_us() + (soon ? HOT_US : PAUSE_US));
+		timer_set(&w->loop, t, clock_boot_us() + (soon ? HOT_US : PAUSE_US));
 }
 
 void guard_start(struct warden *w)
 {
 	w->guard_timer.due = on_timer;
 	if (!w->guard_timer.place)
-		timer_set(w, &w->guard_timer, clock_boot_us() + PAUSE_US);
+		timer_set(&w->loop, &w->guard_timer, clock_boot_us() + PAUSE_US);
 }

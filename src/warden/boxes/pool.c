@@ -7,9 +7,10 @@
  * Each gets a Python context, first a small one, which costs little. When nobody has asked for a while, it is replaced
  * by one that has the packages loaded.
  */
-#include "warden/warden_priv.h"
+#include "warden/boxes/boxes.h"
 
 #include "base/clock.h"
+#include "warden/zygote/zygote.h"
 
 #define PAUSE_US 2000            /* after a request: what it asked for comes first */
 #define AFTER_FAILURE_US 5000000 /* whatever it is, trying at once will not help */
@@ -35,7 +36,7 @@ static uint32_t usual_flags(const struct config *c)
 static void plan(struct warden *w, uint64_t in_us)
 {
 	if (w->phase == WARDEN_SERVING && w->n_pool < w->config->pool_size)
-		timer_set(w, &w->pool_timer, clock_boot_us() + in_us);
+		timer_set(&w->loop, &w->pool_timer, clock_boot_us() + in_us);
 }
 
 void pool_fill(struct warden *w)
@@ -43,10 +44,11 @@ void pool_fill(struct warden *w)
 	plan(w, PAUSE_US);
 }
 
-void pool_improve(struct warden *w)
+/* When it is quiet: interpreters with more loaded, for those that wait. */
+static void pool_improve(struct warden *w)
 {
 	if (w->phase == WARDEN_SERVING && w->n_waiting >= w->config->pool_size)
-		timer_set(w, &w->pool_timer,
+		timer_set(&w->loop, &w->pool_timer,
 			  MAX(clock_boot_us() + IMPROVE_US, w->pool_taken_us + QUIET_US));
 }
 
@@ -113,8 +115,9 @@ struct ward *pool_take(struct warden *w, const struct warden_limits *limits, uin
 	return d;
 }
 
-void pool_on_timer(struct warden *w, struct timer *t)
+static void pool_on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	const struct warden_limits limits = usual_limits(w->config);
 	const struct ward_wish wish = { .limits = &limits, .flags = usual_flags(w->config) };
 	struct fail fail = { 0 };
@@ -137,4 +140,17 @@ void pool_on_timer(struct warden *w, struct timer *t)
 		say("cannot make a box ahead: %s", fail.msg);
 		plan(w, AFTER_FAILURE_US);
 	}
+}
+
+void pool_prepare(struct warden *w, enum warden_zygote kind)
+{
+	for (size_t i = 0; i < w->n_waiting; i++)
+		if (!w->pool[i]->prepared)
+			(void)zygote_prepare(w, w->pool[i], kind);
+	pool_improve(w);
+}
+
+void pool_open(struct warden *w)
+{
+	w->pool_timer.due = pool_on_timer;
 }

@@ -4,7 +4,7 @@
  * not need: every other descriptor, every capability but the few for files, and all system calls but those
  * of file work. Whatever a box has put on its disk, it meets only this.
  */
-#include "warden/warden_priv.h"
+#include "warden/layers/layers.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>

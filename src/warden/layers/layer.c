@@ -4,7 +4,7 @@
  * it is made as NAME.tmp and renamed. What is dropped is renamed first and deleted at leisure, by another
  * process.
  */
-#include "warden/warden_priv.h"
+#include "warden/layers/layers.h"
 
 #include "base/dir.h"
 #include "sys/proc.h"
@@ -53,19 +53,22 @@ static _noreturn_ void delete_all(const struct warden *w)
 	_exit(0);
 }
 
-static void on_deleted(struct warden *w, struct watch *watch)
+static void empty_trash(struct warden *w);
+
+static void on_deleted(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	bool again = w->trash_again;
 
-	watch_remove(w, watch);
+	source_remove(&w->loop, source);
 	(void)waitid(P_PIDFD, (id_t)w->trash_fd, &(siginfo_t){ 0 }, WEXITED);
 	fd_closep(&w->trash_fd);
 	w->trash_again = false;
 	if (again)
-		layer_empty_trash(w);
+		empty_trash(w);
 }
 
-void layer_empty_trash(struct warden *w)
+static void empty_trash(struct warden *w)
 {
 	pid_t pid;
 
@@ -77,7 +80,7 @@ void layer_empty_trash(struct warden *w)
 	if (pid == 0)
 		delete_all(w);
 	/* If it cannot be done now, the next start does it. */
-	if (pid > 0 && watch_add(w, &w->trash_watch, w->trash_fd, on_deleted) < 0)
+	if (pid > 0 && source_add(&w->loop, &w->trash_source, w->trash_fd, EPOLLIN, on_deleted) < 0)
 		fd_closep(&w->trash_fd);
 }
 
@@ -92,7 +95,7 @@ int layer_throw_away(struct warden *w, const char *entry)
 			continue;
 		if (renameat(w->layers_fd, entry, w->layers_fd, trash) < 0)
 			return -errno;
-		layer_empty_trash(w);
+		empty_trash(w);
 		return 0;
 	}
 	return -EBUSY;
@@ -139,7 +142,7 @@ static void throw_away_leftovers(struct warden *w)
 		trash |= is_trash(entry->d_name);
 	}
 	if (trash)
-		layer_empty_trash(w);
+		empty_trash(w);
 }
 
 int layer_open_dir(struct warden *w, struct fail *fail)
@@ -169,23 +172,11 @@ bool layer_exists(const struct warden *w, const char *name)
 	return faccessat(w->layers_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static bool in_use(const struct warden *w, const char *name)
-{
-	for (size_t i = 0; i < w->n_used_wards; i++) {
-		const struct ward *d = &w->wards[i];
-
-		for (uint32_t j = 0; d->state != WARD_FREE && j < d->n_layers; j++)
-			if (strcmp(d->layer[j], name) == 0)
-				return true;
-	}
-	return false;
-}
-
 int layer_drop(struct warden *w, const char *name)
 {
 	if (!layer_exists(w, name))
 		return -ENOENT;
-	return in_use(w, name) ? -EBUSY : layer_throw_away(w, name);
+	return wards_use_layer(w, name) ? -EBUSY : layer_throw_away(w, name);
 }
 
 /* Is it the name of a layer, and not of one that is being made or deleted? Fills ret with it and NULs. */

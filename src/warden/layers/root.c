@@ -4,7 +4,7 @@
  * that stand on the old one keep it. Whoever makes roots removes those that look old, so the ones in use are
  * touched from time to time.
  */
-#include "warden/warden_priv.h"
+#include "warden/layers/layers.h"
 
 #include "base/clock.h"
 
@@ -13,12 +13,13 @@
 
 #define TOUCH_US (UINT64_C(3600) * 1000000)
 
-static void touch_all(struct warden *w, struct timer *t)
+static void touch_all(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	for (size_t i = 0; i < ARRAY_SIZE(w->roots); i++)
 		if (w->roots[i].users || &w->roots[i] == w->root_now)
 			(void)utimensat(AT_FDCWD, w->roots[i].path, NULL, AT_SYMLINK_NOFOLLOW);
-	timer_set(w, t, clock_boot_us() + TOUCH_US);
+	timer_set(&w->loop, t, clock_boot_us() + TOUCH_US);
 }
 
 /* The place of that path, or one that nobody stands on. */
@@ -61,10 +62,9 @@ int root_find(struct warden *w, struct fail *fail)
 	}
 	w->roots_full = false;
 	w->root_now = root;
-	zygote_check_root(w);
 	if (!w->roots_timer.place) {
 		w->roots_timer.due = touch_all;
-		timer_set(w, &w->roots_timer, clock_boot_us() + TOUCH_US);
+		timer_set(&w->loop, &w->roots_timer, clock_boot_us() + TOUCH_US);
 	}
 	return 0;
 }

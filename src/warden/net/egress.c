@@ -8,11 +8,12 @@
  * It never makes us wait: what does not fit into the socket stays in a list. The list is in order, so egress knows a
  * box before the server is told that it does.
  */
-#include "warden/warden_priv.h"
+#include "warden/net/net.h"
 
 #include "base/clock.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
+#include "warden/link/link.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -47,7 +48,7 @@ static void forget_all(struct egress_place *e)
 static void give_up(struct warden *w, const char *why)
 {
 	say("egress is ended: %s", why);
-	watch_remove(w, &w->egress.sock_watch);
+	source_remove(&w->loop, &w->egress.sock_source);
 	forget_all(&w->egress);
 	(void)proc_kill(w->egress.room.pidfd, SIGKILL);
 }
@@ -124,7 +125,7 @@ static void flush(struct warden *w)
 			break;
 		/* Without root only so many descriptors may be on their way at once. */
 		if (r == -ETOOMANYREFS) {
-			timer_set(w, &e->timer, clock_boot_us() + CROWDED_US);
+			timer_set(&w->loop, &e->timer, clock_boot_us() + CROWDED_US);
 			return;
 		}
 		if (r == -EPIPE) {
@@ -140,7 +141,7 @@ static void flush(struct warden *w)
 			e->last = &e->first;
 		free(t);
 	}
-	watch_writing(w, &e->sock_watch, e->first != NULL);
+	source_change(&w->loop, &e->sock_source, e->first ? EPOLLOUT : EPOLLIN);
 }
 
 /* Puts it at the end of the list; flush() says it. */
@@ -149,7 +150,7 @@ static void tell(struct warden *w, const struct telling *what)
 	struct egress_place *e = &w->egress;
 	struct telling *t;
 
-	if (!e->room.pid || e->sock_watch.fd < 0)
+	if (!e->room.pid || e->sock_source.fd < 0)
 		return; /* the next one is told everything */
 	t = malloc(sizeof(*t));
 	if (!t) {
@@ -163,31 +164,32 @@ static void tell(struct warden *w, const struct telling *what)
 }
 
 /* It says nothing to us: there is something to read only when it has ended. */
-static void on_sock(struct warden *w, struct watch *watch)
+static void on_sock(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	char byte;
 	ssize_t n;
 
-	if (watch->writing) {
+	if (source->events == EPOLLOUT) {
 		flush(w);
 		return;
 	}
-	n = recv(watch->fd, &byte, sizeof(byte), MSG_DONTWAIT);
+	n = recv(source->fd, &byte, sizeof(byte), MSG_DONTWAIT);
 	if (n > 0)
 		give_up(w, "it broke the protocol");
 	else if (n == 0)
 		give_up(w, "it hung up");
 	else if (errno != EAGAIN && errno != EINTR)
-		watch_remove(w, watch);
+		source_remove(&w->loop, source);
 }
 
 static void close_place(struct warden *w)
 {
 	struct egress_place *e = &w->egress;
 
-	watch_remove(w, &e->pid_watch);
-	watch_remove(w, &e->sock_watch);
-	timer_clear(w, &e->timer);
+	source_remove(&w->loop, &e->pid_source);
+	source_remove(&w->loop, &e->sock_source);
+	timer_clear(&w->loop, &e->timer);
 	forget_all(e);
 	egress_end(&e->room);
 }
@@ -208,14 +210,15 @@ static void start_later(struct warden *w)
 	if (clock_boot_us() - e->started_us > STEADY_US)
 		e->backoff_us = 0;
 	e->backoff_us = MIN(MAX(e->backoff_us * 2, BACKOFF_FIRST_US), BACKOFF_LAST_US);
-	timer_set(w, &e->timer, clock_boot_us() + e->backoff_us);
+	timer_set(&w->loop, &e->timer, clock_boot_us() + e->backoff_us);
 }
 
-static void on_pid(struct warden *w, struct watch *watch)
+static void on_pid(struct loop *l, struct source *source)
 {
+	struct warden *w = warden_of(l);
 	siginfo_t info = { 0 };
 
-	(void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG | WNOWAIT);
+	(void)waitid(P_PIDFD, (id_t)source->fd, &info, WEXITED | WNOHANG | WNOWAIT);
 	close_place(w);
 	for (size_t i = 0; i < w->n_used_wards; i++) {
 		struct ward *d = &w->wards[i];
@@ -253,9 +256,9 @@ static int start(struct warden *w, struct fail *fail)
 	/* Only so that a thousand boxes can be told of at once; without it the list does. */
 	if (setsockopt(e->room.sock, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0)
 		(void)setsockopt(e->room.sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	r = watch_add(w, &e->sock_watch, e->room.sock, on_sock);
+	r = source_add(&w->loop, &e->sock_source, e->room.sock, EPOLLIN, on_sock);
 	if (r == 0)
-		r = watch_add(w, &e->pid_watch, e->room.pidfd, on_pid);
+		r = source_add(&w->loop, &e->pid_source, e->room.pidfd, EPOLLIN, on_pid);
 	if (r < 0) {
 		close_place(w);
 		return fail_set(fail, -r, "egress", "cannot watch egress: %s", strerror(-r));
@@ -266,8 +269,9 @@ static int start(struct warden *w, struct fail *fail)
 
 /* Tell it what it could not be told, or start it; that only if somebody needs it: whoever comes next starts it
  * otherwise. */
-static void on_timer(struct warden *w, struct timer *t)
+static void on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	struct fail fail = { 0 };
 
 	(void)t;

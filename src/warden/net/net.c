@@ -7,15 +7,16 @@
  *
  * We keep the doors too: for the next egress, and so that nobody in the box can take their places meanwhile.
  */
-#include "warden/warden_priv.h"
+#include "warden/net/net.h"
 
 #include "sys/proc.h"
+#include "warden/link/link.h"
 
 struct opening {
 	struct ward *ward; /* NULL: nobody wants them any more */
 	struct doors_helper helper;
-	struct watch sock_watch;
-	struct watch pid_watch;
+	struct source sock_source;
+	struct source pid_source;
 };
 
 static void refuse_all(struct warden *w, struct ward *d, int err, const char *msg)
@@ -37,12 +38,13 @@ void net_not_told(struct warden *w, struct ward *d)
 	refuse_all(w, d, EAGAIN, "what carries out connections has ended; it starts again");
 }
 
-static void on_helper_gone(struct warden *w, struct watch *watch)
+static void on_helper_gone(struct loop *l, struct source *source)
 {
-	struct opening *o = container_of(watch, struct opening, pid_watch);
+	struct warden *w = warden_of(l);
+	struct opening *o = container_of(source, struct opening, pid_source);
 
-	watch_remove(w, &o->sock_watch);
-	watch_remove(w, &o->pid_watch);
+	source_remove(&w->loop, &o->sock_source);
+	source_remove(&w->loop, &o->pid_source);
 	doors_done(&o->helper);
 	if (o->ward)
 		o->ward->opening = NULL;
@@ -50,15 +52,16 @@ static void on_helper_gone(struct warden *w, struct watch *watch)
 }
 
 /* The answer has come, or the helper has ended without one. */
-static void on_answer(struct warden *w, struct watch *watch)
+static void on_answer(struct loop *l, struct source *source)
 {
-	struct opening *o = container_of(watch, struct opening, sock_watch);
+	struct warden *w = warden_of(l);
+	struct opening *o = container_of(source, struct opening, sock_source);
 	struct doors doors = DOORS_INIT;
 	struct ward *d = o->ward;
 	struct fail fail = { 0 };
 	int r = doors_take(&o->helper, &doors, &fail);
 
-	watch_remove(w, watch);
+	source_remove(&w->loop, source);
 	o->ward = NULL;
 	if (!d) {
 		doors_close(&doors);
@@ -76,9 +79,11 @@ static void on_answer(struct warden *w, struct watch *watch)
 
 static int watch_opening(struct warden *w, struct opening *o)
 {
-	int r = watch_add(w, &o->sock_watch, o->helper.sock, on_answer);
+	int r = source_add(&w->loop, &o->sock_source, o->helper.sock, EPOLLIN, on_answer);
 
-	return r < 0 ? r : watch_add(w, &o->pid_watch, o->helper.pidfd, on_helper_gone);
+	return r < 0 ? r :
+		       source_add(&w->loop, &o->pid_source, o->helper.pidfd, EPOLLIN,
+				  on_helper_gone);
 }
 
 static int open_doors(struct warden *w, struct ward *d, struct fail *fail)
@@ -90,8 +95,8 @@ static int open_doors(struct warden *w, struct ward *d, struct fail *fail)
 		return fail_set(fail, ENOMEM, "network", "out of memory");
 	*o = (struct opening){ .ward = d,
 			       .helper = DOORS_HELPER_INIT,
-			       .sock_watch = WATCH_INIT,
-			       .pid_watch = WATCH_INIT };
+			       .sock_source = SOURCE_INIT,
+			       .pid_source = SOURCE_INIT };
 	r = doors_start(&d->box, &o->helper, fail);
 	if (r == 0) {
 		r = watch_opening(w, o);
@@ -100,7 +105,7 @@ static int open_doors(struct warden *w, struct ward *d, struct fail *fail)
 				       strerror(-r));
 	}
 	if (r < 0) {
-		on_helper_gone(w, &o->pid_watch);
+		on_helper_gone(&w->loop, &o->pid_source);
 		return r;
 	}
 	d->opening = o;

@@ -5,7 +5,7 @@
  * before it has run anything, and the agent sees the pipes close; if the agent cannot, the context sees
  * that.
  */
-#include "warden/warden_priv.h"
+#include "warden/zygote/zygote.h"
 
 #include "sys/sock.h"
 #include "wire/zygote.h"

@@ -10,7 +10,7 @@
  * /tmp; reach any process by its pid but its own contexts; talk to anybody but us; gain anything by
  * executing.
  */
-#include "warden/warden_priv.h"
+#include "warden/zygote/zygote.h"
 
 #include "box/breakable.h"
 #include "box/setup/devices.h"
@@ -18,6 +18,7 @@
 #include "sys/mnt.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
+#include "wire/script.h"
 #include "wire/zygote.h"
 
 #include <linux/close_range.h>
@@ -33,7 +34,8 @@
 #define PROGRAM "/opt/glovebox/kernels/python/zygote.py"
 #define PRELOAD_MAX 64
 #define CAN_NOT_START 127
-#define ABOVE_FDS 16 /* out of the way of the numbers that are given out */
+#define SCRIPT_ROOM 16384 /* for a script's own variables, in the place of these */
+#define ABOVE_FDS 16      /* out of the way of the numbers that are given out */
 
 #define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
@@ -114,6 +116,19 @@ static int enter_root(int root_fd)
 	return r < 0 ? r : chdir("/") < 0 ? -errno : 0;
 }
 
+/* SCRIPT_HOME and SCRIPT_FILE in it. */
+static int make_script_home(int root_fd)
+{
+	_cleanup_(fd_closep) int fd = -EBADF;
+
+	_Static_assert(sizeof(SCRIPT_HOME) == sizeof("/home/user"), "made one by one");
+	if (mkdirat(root_fd, "home", 0755) < 0 || mkdirat(root_fd, "home/user", 0755) < 0)
+		return -errno;
+	fd = openat(root_fd, "home/user/" SCRIPT_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		    0644);
+	return fd < 0 ? -errno : 0;
+}
+
 static int build_root(const struct template *t, enum warden_zygote kind)
 {
 	/* All are opened before one of them is covered. */
@@ -136,7 +151,7 @@ static int build_root(const struct template *t, enum warden_zygote kind)
 	if (r == 0)
 		r = fill_root(root_fd, parts);
 	if (r == 0 && kind == ZYGOTE_SCRIPT)
-		r = zygote_script_home(root_fd);
+		r = make_script_home(root_fd);
 	return r < 0 ? r : enter_root(root_fd);
 }
 
@@ -266,10 +281,39 @@ static int execute_kernel(const struct warden *w, enum warden_zygote kind)
 	return -errno;
 }
 
+/*
+ * The zygote that scripts are forked from: the template's Python, started exactly as a run starts it, with its
+ * arguments, its variables and its directory, and stopped by a library of ours when it is about to open its
+ * script. The script that it sees while it starts is empty; the one that a fork opens is its box's.
+ */
+static int execute_script(void)
+{
+	static char room[SCRIPT_ROOM] = "GLOVEBOX_ROOM=";
+	/* Those of a run that an interpreter looks at while it starts: see src/zygote/command.c. */
+	const char *const env[] = {
+		"PATH=" SCRIPT_PATH,
+		"HOME=" SCRIPT_HOME,
+		"LANG=" SCRIPT_LANG,
+		"PYTHONUNBUFFERED=1",
+		"LD_PRELOAD=" SCRIPT_LIBRARY,
+		room,
+		broken_controls(),
+		NULL,
+	};
+	static char program[] = SCRIPT_PROGRAM, file[] = SCRIPT_FILE;
+	char *const argv[] = { program, file, NULL };
+
+	memset(room + strlen(room), '.', sizeof(room) - strlen(room) - 1);
+	/* Found as the agent finds it: by the PATH that it will have. */
+	if (chdir(SCRIPT_HOME) < 0 || setenv("PATH", SCRIPT_PATH, 1) < 0)
+		return -errno;
+	execvpe(program, argv, (char *const *)(uintptr_t)env);
+	return -errno;
+}
+
 static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
 {
-	int r = kind == ZYGOTE_SCRIPT ? zygote_script_execute(broken_controls()) :
-					execute_kernel(w, kind);
+	int r = kind == ZYGOTE_SCRIPT ? execute_script() : execute_kernel(w, kind);
 
 	(void)dprintf(2, "cannot execute python3: %s\n", strerror(-r));
 	_exit(r == -ENOENT ? ZYGOTE_EXIT_CANNOT : CAN_NOT_START);

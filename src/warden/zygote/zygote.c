@@ -8,11 +8,12 @@
  *
  * A zygote that is replaced is told nothing more, sees its contexts to their ends and goes.
  */
-#include "warden/warden_priv.h"
+#include "warden/zygote/zygote.h"
 
 #include "base/clock.h"
 #include "sys/proc.h"
 #include "sys/user.h"
+#include "warden/layers/layers.h"
 #include "wire/zygote.h"
 
 #include <fcntl.h>
@@ -89,7 +90,7 @@ static void start(struct warden *w, enum warden_zygote kind, uint64_t in_us)
 	struct zygote_place *p = place_of(w, kind);
 
 	if (w->phase == WARDEN_SERVING && !p->now && !p->cannot)
-		timer_set(w, &p->timer, clock_boot_us() + in_us);
+		timer_set(&w->loop, &p->timer, clock_boot_us() + in_us);
 }
 
 /* Nobody new is forked from it. It ends when it has seen out those who are there; one that loads at
@@ -100,9 +101,9 @@ static void replace(struct warden *w, struct zygote *z)
 
 	if (p->now == z) {
 		p->now = NULL;
-		timer_clear(w, &p->timer);
+		timer_clear(&w->loop, &p->timer);
 	}
-	watch_remove(w, &z->sock_watch);
+	source_remove(&w->loop, &z->sock_source);
 	fd_closep(&z->sock);
 	if (!z->ready)
 		(void)proc_kill(z->pidfd, SIGTERM);
@@ -113,8 +114,8 @@ static void zygote_free(struct warden *w, struct zygote *z)
 	struct zygote **at = &w->zygotes;
 
 	replace(w, z);
-	watch_remove(w, &z->pid_watch);
-	watch_remove(w, &z->out_watch);
+	source_remove(&w->loop, &z->pid_source);
+	source_remove(&w->loop, &z->out_source);
 	fd_closep(&z->pidfd);
 	fd_closep(&z->out_fd);
 	if (z->root)
@@ -127,15 +128,16 @@ static void zygote_free(struct warden *w, struct zygote *z)
 }
 
 /* A line of its output each. It loads packages of the template: what it says is not for terminals. */
-static void on_output(struct warden *w, struct watch *watch)
+static void on_output(struct loop *l, struct source *source)
 {
-	struct zygote *z = container_of(watch, struct zygote, out_watch);
+	struct warden *w = warden_of(l);
+	struct zygote *z = container_of(source, struct zygote, out_source);
 	char text[512], *save = NULL;
 	ssize_t n = read(z->out_fd, text, sizeof(text) - 1);
 
 	if (n <= 0) {
 		if (n == 0 || errno != EAGAIN)
-			watch_remove(w, watch);
+			source_remove(&w->loop, source);
 		return;
 	}
 	text[n] = '\0';
@@ -147,15 +149,12 @@ static void on_output(struct warden *w, struct watch *watch)
 static void is_ready(struct warden *w, struct zygote *z)
 {
 	z->ready = true;
-	timer_clear(w, &place_of(w, z->kind)->timer);
+	timer_clear(&w->loop, &place_of(w, z->kind)->timer);
 	if (z->kind == ZYGOTE_SCRIPT)
 		return; /* boxes get theirs when somebody has a script for them */
 	if (z->kind == WARDEN_ZYGOTE_PYTHON)
 		start(w, WARDEN_ZYGOTE_SCIENCE, 0);
-	for (size_t i = 0; i < w->n_waiting; i++)
-		if (!w->pool[i]->prepared)
-			(void)zygote_prepare(w, w->pool[i], z->kind);
-	pool_improve(w);
+	w->hooks.zygote_ready(w, z->kind);
 }
 
 static const char *step_text(uint32_t step)
@@ -187,9 +186,10 @@ static void has_ended(struct warden *w, struct zygote *z)
 		start(w, WARDEN_ZYGOTE_SCIENCE, p->backoff_us);
 }
 
-static void on_said(struct warden *w, struct watch *watch)
+static void on_said(struct loop *l, struct source *source)
 {
-	struct zygote *z = container_of(watch, struct zygote, sock_watch);
+	struct warden *w = warden_of(l);
+	struct zygote *z = container_of(source, struct zygote, sock_source);
 	struct zygote_said said;
 	ssize_t n = recv(z->sock, &said, sizeof(said), MSG_DONTWAIT);
 
@@ -212,32 +212,33 @@ static bool will_not(const struct zygote *z, const siginfo_t *info)
 }
 
 /* Its keeper has ended, and so have it and all its contexts. */
-static void on_pid(struct warden *w, struct watch *watch)
+static void on_pid(struct loop *l, struct source *source)
 {
-	struct zygote *z = container_of(watch, struct zygote, pid_watch);
+	struct warden *w = warden_of(l);
+	struct zygote *z = container_of(source, struct zygote, pid_source);
 	struct zygote_place *p = place_of(w, z->kind);
 	siginfo_t info = { 0 };
 
 	(void)waitid(P_PIDFD, (id_t)z->pidfd, &info, WEXITED | WNOHANG);
-	if (z->out_watch.fd >= 0)
-		on_output(w, &z->out_watch); /* its last words */
+	if (z->out_source.fd >= 0)
+		on_output(&w->loop, &z->out_source); /* its last words */
 	if (p->now == z)
 		has_ended(w, z);
 	if (will_not(z, &info) && !p->now) {
 		say("%s cannot be kept loaded; it is started anew each time", name_of(z->kind));
 		p->cannot = true;
-		timer_clear(w, &p->timer);
+		timer_clear(&w->loop, &p->timer);
 	}
 	zygote_free(w, z);
 }
 
 static int watch_zygote(struct warden *w, struct zygote *z)
 {
-	int r = watch_add(w, &z->sock_watch, z->sock, on_said);
+	int r = source_add(&w->loop, &z->sock_source, z->sock, EPOLLIN, on_said);
 
 	if (r == 0)
-		r = watch_add(w, &z->out_watch, z->out_fd, on_output);
-	return r < 0 ? r : watch_add(w, &z->pid_watch, z->pidfd, on_pid);
+		r = source_add(&w->loop, &z->out_source, z->out_fd, EPOLLIN, on_output);
+	return r < 0 ? r : source_add(&w->loop, &z->pid_source, z->pidfd, EPOLLIN, on_pid);
 }
 
 static struct zygote *make(struct warden *w, enum warden_zygote kind)
@@ -250,14 +251,15 @@ static struct zygote *make(struct warden *w, enum warden_zygote kind)
 		free(z);
 		return NULL;
 	}
+	zygote_check_root(w);
 	*z = (struct zygote){
 		.kind = kind,
 		.sock = -EBADF,
 		.pidfd = -EBADF,
 		.out_fd = -EBADF,
-		.sock_watch = WATCH_INIT,
-		.pid_watch = WATCH_INIT,
-		.out_watch = WATCH_INIT,
+		.sock_source = SOURCE_INIT,
+		.pid_source = SOURCE_INIT,
+		.out_source = SOURCE_INIT,
 		.root = w->root_now,
 		.started_us = clock_boot_us(),
 	};
@@ -279,8 +281,9 @@ static struct zygote *make(struct warden *w, enum warden_zygote kind)
 }
 
 /* Either it is time to start one, or the one that was started is not ready yet. */
-static void on_timer(struct warden *w, struct timer *t)
+static void on_timer(struct loop *l, struct timer *t)
 {
+	struct warden *w = warden_of(l);
 	struct zygote_place *p = container_of(t, struct zygote_place, timer);
 	enum warden_zygote kind = (enum warden_zygote)(p - w->zygote) + WARDEN_ZYGOTE_PYTHON;
 
@@ -293,7 +296,7 @@ static void on_timer(struct warden *w, struct timer *t)
 	}
 	p->now = make(w, kind);
 	p->tried = w->root_now;
-	timer_set(w, t, clock_boot_us() + (p->now ? LOAD_MAX_US : BACKOFF_LAST_US));
+	timer_set(&w->loop, t, clock_boot_us() + (p->now ? LOAD_MAX_US : BACKOFF_LAST_US));
 }
 
 void zygote_start_all(struct warden *w)
@@ -341,7 +344,7 @@ int zygote_find(struct warden *w, const struct ward *d, enum warden_zygote kind,
 void zygote_close(struct warden *w)
 {
 	for (size_t i = 0; i < ZYGOTES; i++)
-		timer_clear(w, &w->zygote[i].timer);
+		timer_clear(&w->loop, &w->zygote[i].timer);
 	while (w->zygotes) {
 		struct zygote *z = w->zygotes;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""@e2b/cli as its users run it:  SDK_DIR=… areas.py AREA. Prints TAP."""
+"""@e2b/cli as its users run it:  SDK_DIR=… areas.py AREA NODE. Prints TAP."""
 import json
 import os
 import re
@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../lib"))
 import tap  # noqa: E402  pylint: disable=wrong-import-position
 
-PROGRAM = ["node", os.path.join(os.environ["SDK_DIR"], "node_modules/@e2b/cli/dist/index.js")]
+PROGRAM = [sys.argv[2], os.path.join(os.environ["SDK_DIR"], "node_modules/@e2b/cli/dist/index.js")]
 MADE = []
 T = tap.Tap()
 
