@@ -18,7 +18,6 @@
  * upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
  */
 #include "base/buf.h"
-#include "server/http/accept.h"
 #include "server/changes/boxes.h"
 #include "server/sandbox/clock.h"
 #include "server/http/connection.h"
@@ -28,7 +27,7 @@
 #include "server/interp/interp.h"
 #include "server/run/run.h"
 #include "server/http/http.h"
-#include "server/http/http_daemon.h"
+#include "server/http/daemon.h"
 #include "server/sandbox/log.h"
 #include "server/sandbox/outlet.h"
 #include "server/port/port.h"
@@ -165,6 +164,7 @@ static int prepare(struct server *s, struct http_tls *tls, struct fail *fail)
 		return r;
 	if (sodium_init() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != 0)
 		return fail_set(fail, EIO, "libraries", "cannot initialise the libraries");
+	s->port_route = &port_route;
 	r = routes_new(openapi_json, strlen(openapi_json), handlers, &s->routes, fail);
 	if (r == 0)
 		r = open_store(s, fail);
@@ -234,7 +234,8 @@ static int start_threads(struct server *s, const struct http_tls *tls, struct fa
 	if (!tls->cert)
 		r = express_start(s, &s->express);
 	if (r == 0)
-		r = acceptor_start(s, WARDEN_LISTEN_FD, &s->acceptor);
+		r = acceptor_start(s, WARDEN_LISTEN_FD, tls->cert ? http_take : express_take,
+				   &s->acceptor);
 	return r < 0 ? fail_set(fail, -r, "start", "cannot accept connections: %s", strerror(-r)) :
 		       0;
 }

@@ -16,6 +16,7 @@ struct link;
 struct outlets;
 struct port_pool;
 struct rates;
+struct route;
 struct routes;
 struct sandbox;
 struct secret_key;
@@ -29,6 +30,7 @@ struct server {
 	struct table *table;             /* the sandboxes: sandbox/sandbox.h */
 	struct outlets *outlets;         /* boxes with network, and egress: sandbox/outlet.h */
 	struct routes *routes;           /* what openapi.json says: http/routes.h */
+	const struct route *port_route;  /* what answers at all other ports of sandboxes */
 	struct rates *rates;             /* requests and creates of each key: http/rate.h */
 	struct connections *connections; /* open ones and their timers: http/connection.h */
 	struct port_pool *ports;         /* connections to programs in sandboxes: port/port.h */

@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 
-#include "server/port/ask.h"
 #include "server/port/head.h"
 #include "server/port/rules.h"
 
@@ -16,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_head(const struct port_head *h, size_t size)
 {
 	assert(h->len > 0 && h->len <= size && h->len <= PORT_EXPRESS_HEAD_MAX);
-	assert(port_target_ok(h->target) && h->host && h->n_fields > 0);
+	assert(head_target_ok(h->target) && h->host && h->n_fields > 0);
 	assert(h->n_fields <= HTTP_HEADERS_MAX);
 	for (size_t i = 0; i < h->n_fields; i++)
 		assert(h->field[i].name[0] && !strpbrk(h->field[i].name, " \t\r\n:") &&

@@ -9,6 +9,7 @@
 
 #include "server/envd/envd.h"
 #include "server/envd/http.h"
+#include "server/http/head_field.h"
 
 static struct rpc_error e;
 
@@ -521,7 +522,7 @@ static void test_conditions(void **state)
 {
 	char etag[ENVD_ETAG_SIZE], other[ENVD_ETAG_SIZE], list[300];
 	int64_t when = 0;
-	char date[ENVD_DATE_SIZE];
+	char date[HEAD_DATE_SIZE];
 
 	(void)state;
 	envd_etag(1, 2, 3, etag);
@@ -533,13 +534,13 @@ static void test_conditions(void **state)
 	assert_true(envd_etag_matches("*", etag));
 	(void)snprintf(list, sizeof(list), "%s, W/%s", other, etag);
 	assert_true(envd_etag_matches(list, etag));
-	envd_date(784111777, date);
+	head_date(784111777, date);
 	assert_string_equal(date, "Sun, 06 Nov 1994 08:49:37 GMT");
 	assert_true(envd_date_parse(date, &when));
 	assert_int_equal(when, 784111777);
 	assert_false(envd_date_parse(NULL, &when));
 	assert_false(envd_date_parse("yesterday", &when));
-	envd_date(INT64_MAX, date);
+	head_date(INT64_MAX, date);
 	assert_string_equal(date, "");
 }
 

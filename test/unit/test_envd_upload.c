@@ -117,7 +117,7 @@ int stream_wait(struct request *r, int fd, int timeout_ms)
 	return wait_for(fd, POLLIN, -EBADF);
 }
 
-int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms)
+int stream_wait_space(struct request *r, int fd, int other_fd, int timeout_ms)
 {
 	(void)r;
 	assert_true(timeout_ms > 0); /* AG-09 */

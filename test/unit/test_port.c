@@ -6,7 +6,6 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "server/port/ask.h"
 #include "server/port/head.h"
 #include "server/port/rules.h"
 

@@ -86,7 +86,7 @@ static void test_too_late(void **state)
 
 static void test_another(void **state)
 {
-	struct pollfd p = { .fd = connections_room_fd(all), .events = POLLIN };
+	struct pollfd p = { .fd = connections_space_fd(all), .events = POLLIN };
 	struct connection *more;
 
 	(void)state;
@@ -100,7 +100,7 @@ static void test_another(void **state)
 
 static void test_closed(void **state)
 {
-	struct pollfd p = { .fd = connections_room_fd(all), .events = POLLIN };
+	struct pollfd p = { .fd = connections_space_fd(all), .events = POLLIN };
 	struct connection *more;
 	int fd = ours[0];
 

@@ -7,6 +7,7 @@
 #include "server/envd/envd.h"
 #include "server/envd/gzip.h"
 #include "server/envd/http.h"
+#include "server/http/head_field.h"
 
 #define TIMEOUT_MS 60000 /* without a byte from the box */
 
@@ -149,10 +150,10 @@ static bool not_modified(struct request *r, const char *etag, int64_t mtime_s)
 
 static void add_headers(struct request *r, const struct wanted *w, const char *etag)
 {
-	char disposition[ENVD_DISPOSITION_SIZE], date[ENVD_DATE_SIZE], range[80];
+	char disposition[ENVD_DISPOSITION_SIZE], date[HEAD_DATE_SIZE], range[80];
 
 	envd_disposition(w->path, disposition);
-	envd_date(w->is.mtime_s, date);
+	head_date(w->is.mtime_s, date);
 	reply_header(r, "Content-Disposition", disposition);
 	reply_header(r, "Vary", "Accept-Encoding");
 	reply_header(r, "Accept-Ranges", w->gzip ? "none" : "bytes");

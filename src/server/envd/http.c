@@ -76,17 +76,6 @@ bool envd_etag_matches(const char *header, const char *etag)
 	return false;
 }
 
-void envd_date(int64_t s, char ret[ENVD_DATE_SIZE])
-{
-	time_t when = (time_t)s;
-	struct tm tm;
-
-	/* The server never sets a locale, so the names are English. */
-	if (!gmtime_r(&when, &tm) || tm.tm_year + 1900 > 9999 || tm.tm_year + 1900 < 0 ||
-	    strftime(ret, ENVD_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
-		ret[0] = '\0';
-}
-
 bool envd_date_parse(const char *header, int64_t *ret)
 {
 	struct tm tm = { 0 };

@@ -14,8 +14,7 @@ void envd_etag(int64_t mtime_s, uint32_t mtime_ns, uint64_t size, char ret[ENVD_
 /* Is the tag in the list of If-None-Match (or is that "*")? */
 bool envd_etag_matches(const char *header, const char *etag);
 
-#define ENVD_DATE_SIZE 40
-void envd_date(int64_t s, char ret[ENVD_DATE_SIZE]); /* as HTTP writes it; "" when it cannot */
+/* A date as HTTP writes it. */
 bool envd_date_parse(const char *header, int64_t *ret);
 
 /* Does Accept-Encoding leave the plain file as a possibility? */

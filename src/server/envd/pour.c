@@ -15,7 +15,7 @@
 static int wait_for_both(struct upload *u, int pipe_fd)
 {
 	struct pollfd said = { .fd = u->sink.talk->op.sock, .events = POLLIN };
-	int r = stream_wait_room(u->request, pipe_fd, said.fd, STALL_MS);
+	int r = stream_wait_space(u->request, pipe_fd, said.fd, STALL_MS);
 
 	if (r <= 0)
 		return r < 0 ? r : -ETIMEDOUT;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/http/accept.h"
+#include "server/http/daemon.h"
 
 #include "server/http/connection.h"
-#include "server/http/http_daemon.h"
-#include "server/port/express.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -14,12 +12,13 @@
 
 struct acceptor {
 	struct server *server;
+	connection_taker *take;
 	int listen_fd, stop_fd;
 	pthread_t thread;
 };
 
 /* A connection is known to http/connection.h before anybody serves it, and until it is closed. */
-static int admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer)
+static int acceptor_admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer)
 {
 	struct server *s = a->server;
 	struct connection *c;
@@ -27,18 +26,14 @@ static int admit(struct acceptor *a, int fd, const struct sockaddr_storage *peer
 
 	if (r < 0)
 		return r;
-	if (s->config.server_tls_cert[0]) {
-		http_add(s, fd, peer);
-		return 0;
-	}
-	r = express_give(s->express, c, peer);
+	r = a->take(s, c, peer);
 	if (r < 0)
 		connection_remove(s->connections, c);
 	return r;
 }
 
 /* Waits for whatever comes first, or the time; false when it is to stop. */
-static bool wait_for(const struct acceptor *a, int fd, int timeout_ms)
+static bool acceptor_wait(const struct acceptor *a, int fd, int timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = fd, .events = POLLIN },
@@ -48,24 +43,25 @@ static bool wait_for(const struct acceptor *a, int fd, int timeout_ms)
 	return poll(p, ARRAY_SIZE(p), timeout_ms) < 0 || !p[1].revents;
 }
 
-/* There are as many as there may be: this one waits, and with it those in the queue of the listening socket. */
-static bool admit_when_there_is_room(struct acceptor *a, int fd,
-				     const struct sockaddr_storage *peer)
+/* There are as many as there may be: this one waits, and with it those in the queue of the
+ * listening socket. */
+static bool acceptor_admit_when_possible(struct acceptor *a, int fd,
+					 const struct sockaddr_storage *peer)
 {
-	int room = connections_room_fd(a->server->connections), r;
+	int space_fd = connections_space_fd(a->server->connections), r;
 	eventfd_t n;
 
-	while ((r = admit(a, fd, peer)) == -EAGAIN) {
-		if (!wait_for(a, room, -1))
+	while ((r = acceptor_admit(a, fd, peer)) == -EAGAIN) {
+		if (!acceptor_wait(a, space_fd, -1))
 			break;
-		(void)eventfd_read(room, &n);
+		(void)eventfd_read(space_fd, &n);
 	}
 	if (r < 0)
 		fd_close(fd);
 	return r != -EAGAIN;
 }
 
-static bool take_one(struct acceptor *a)
+static bool acceptor_take_one(struct acceptor *a)
 {
 	struct sockaddr_storage peer = { 0 };
 	socklen_t len = sizeof(peer);
@@ -73,23 +69,23 @@ static bool take_one(struct acceptor *a)
 		accept4(a->listen_fd, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
-		return admit_when_there_is_room(a, fd, &peer);
+		return acceptor_admit_when_possible(a, fd, &peer);
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-		return wait_for(a, -EBADF, SHORT_OF_MS);
+		return acceptor_wait(a, -EBADF, SHORT_OF_MS);
 	return true; /* it went away before it was taken */
 }
 
-static void *run(void *arg)
+static void *acceptor_run(void *arg)
 {
 	struct acceptor *a = arg;
 
-	while (wait_for(a, a->listen_fd, -1))
-		if (!take_one(a))
+	while (acceptor_wait(a, a->listen_fd, -1))
+		if (!acceptor_take_one(a))
 			break;
 	return NULL;
 }
 
-int acceptor_start(struct server *s, int listen_fd, struct acceptor **ret)
+int acceptor_start(struct server *s, int listen_fd, connection_taker *take, struct acceptor **ret)
 {
 	struct acceptor *a = calloc(1, sizeof(*a));
 	int r;
@@ -97,9 +93,10 @@ int acceptor_start(struct server *s, int listen_fd, struct acceptor **ret)
 	if (!a)
 		return -ENOMEM;
 	a->server = s;
+	a->take = take;
 	a->listen_fd = listen_fd;
 	a->stop_fd = eventfd(0, EFD_CLOEXEC);
-	r = a->stop_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, run, a);
+	r = a->stop_fd < 0 ? -errno : -pthread_create(&a->thread, NULL, acceptor_run, a);
 	if (r < 0) {
 		fd_close(a->stop_fd);
 		free(a);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May he? Keys, tokens, signatures, how often; then the parameters, once it is known that the answer matters. */
+/* May the client? Keys, tokens, signatures, how often; then the parameters, once it is known that
+ * the answer matters. */
 #include "server/http/exchange.h"
 
 #include "base/clock.h"
 #include "server/http/check.h"
 #include "server/sandbox/clock.h"
-#include "server/port/port.h"
 #include "server/http/rate.h"
 #include "server/sandbox/sandbox.h"
 #include "server/http/sign.h"
@@ -22,8 +22,9 @@ static int too_often(struct exchange *x, unsigned retry_s, const char *what)
 }
 
 /*
- * AP-01: wrong keys cost the address they come from. Right ones are never turned away for it, or whoever shares an
- * address with an attacker (everybody on this machine does) would be locked out with him.
+ * AP-01: wrong keys cost the address they come from. Right ones are never turned away for it, or
+ * clients that share an address with an attacker (all on this machine do) would be locked out
+ * together with it.
  */
 int access_refuse(struct exchange *x, const char *message)
 {
@@ -69,7 +70,7 @@ int request_take_create(struct request *r)
 	return too_often(exchange_of(r), retry_s, "too many new sandboxes");
 }
 
-/* --- the control plane: keys ----------------------------------------------------------------------- */
+/* --- the control plane: keys ------------------------------------------------------------------ */
 
 static const char *key_text(const struct exchange *x)
 {
@@ -108,7 +109,7 @@ static int check_key(struct exchange *x)
 	return access_rate(x, x->r.key.id);
 }
 
-/* --- the data plane: tokens -------------------------------------------------------------------------- */
+/* --- the data plane: tokens ------------------------------------------------------------------- */
 
 #define NO_TOKEN                                                                                   \
 	"unauthorized access, please provide a valid access token or method signing if supported"
@@ -153,25 +154,34 @@ static int check_token(struct exchange *x)
 	return access_refuse(x, NO_TOKEN);
 }
 
-/* All ports but that of files and commands: who may not visit a sandbox does not wake it either. */
+bool access_may_visit(const struct sandbox *b, const char *token)
+{
+	const char *wanted = b->info.traffic_token;
+
+	return !wanted || (token && token_equal(token, wanted));
+}
+
+/* All ports but that of files and commands: a client that may not visit a sandbox does not wake it
+ * either. */
 static int check_traffic(struct exchange *x)
 {
 	const struct store_sandbox *info = &x->r.sandbox->info;
 
 	if (x->r.port == HTTP_ENVD_PORT ||
-	    port_may_visit(x->r.sandbox, request_header(&x->r, "E2B-Traffic-Access-Token")))
+	    access_may_visit(x->r.sandbox, request_header(&x->r, "E2B-Traffic-Access-Token")))
 		return 0;
-	return port_say(&x->r, 403, info->id, "the traffic access token is missing or wrong", NULL,
-			false);
+	return reply_sandbox(&x->r, 403, info->id, "the traffic access token is missing or wrong",
+			     NULL, false);
 }
 
 /*
- * The key pays for the requests of whoever has shown the token; strangers are counted by their address. Visits to the
- * sandbox's own programs are not: a page has hundreds of parts. What limits those is how many there are at once.
+ * The key pays for the requests of clients that have shown the token; strangers are counted by
+ * their address. Visits to the sandbox's own programs are not: a page has hundreds of parts. What
+ * limits those is how many there are at once.
  */
 static int rate_sandbox(struct exchange *x)
 {
-	if (x->r.route == &port_route)
+	if (exchange_is_visit(x))
 		return 0;
 	return access_rate(x,
 			   x->r.route->auth == HTTP_AUTH_NONE ? NULL : x->r.sandbox->info.key_id);
@@ -190,9 +200,9 @@ static int check_sandbox(struct exchange *x)
 	return sandbox_wake(x->r.sandbox) < 0 ? reply_gone(&x->r, x->r.sandbox->info.id) : 0;
 }
 
-/* --- parameters --------------------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
-static int wrong(struct exchange *x, const struct check_error *err)
+static int access_wrong(struct exchange *x, const struct check_error *err)
 {
 	char text[sizeof(*err) + 4];
 
@@ -237,7 +247,7 @@ static int check_parameters(struct exchange *x)
 			return reply_error(&x->r, 400, "%s: is required", op->query[i].name);
 		if (value &&
 		    check_text(doc, op->query[i].schema, op->query[i].name, value, &err) < 0)
-			return wrong(x, &err);
+			return access_wrong(x, &err);
 	}
 	return check_known(x);
 }
@@ -246,7 +256,7 @@ int access_check(struct exchange *x)
 {
 	int r = x->r.sandbox ? check_sandbox(x) : check_key(x);
 
-	if (r < 0 || x->r.replied || x->r.route == &port_route)
+	if (r < 0 || x->r.replied || exchange_is_visit(x))
 		return r;
 	return check_parameters(x);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is meant: the service itself (control plane) or a port of a sandbox (data plane), and which operation. */
+/* What is meant: the service itself (control plane) or a port of a sandbox (data plane), and which
+ * operation. */
 #include "server/http/exchange.h"
 
 #include "server/http/host.h"
-#include "server/port/port.h"
-#include "server/sandbox/reason.h"
 #include "server/sandbox/sandbox.h"
 #include "server/http/sign.h"
 
@@ -19,7 +18,7 @@ struct address {
 };
 
 /* The two headers with which clients name a sandbox where the host name cannot. */
-static int read_headers(struct exchange *x, struct address *a)
+static int address_read_headers(struct exchange *x, struct address *a)
 {
 	const char *id = request_header(&x->r, "E2b-Sandbox-Id");
 	const char *port = request_header(&x->r, "E2b-Sandbox-Port");
@@ -39,14 +38,14 @@ static int read_headers(struct exchange *x, struct address *a)
 	return 0;
 }
 
-static int read_address(struct exchange *x, struct address *a)
+static int address_read(struct exchange *x, struct address *a)
 {
 	struct host h =
 		host_parse(request_header(&x->r, "Host"), x->r.server->config.server_domain);
 
 	switch (h.kind) {
 	case HOST_SELF:
-		return read_headers(x, a);
+		return address_read_headers(x, a);
 	case HOST_SANDBOX:
 		a->sandbox = a->by_name = true;
 		a->port = h.port;
@@ -62,49 +61,15 @@ static int read_address(struct exchange *x, struct address *a)
 	}
 }
 
-/* One that there is, but that cannot be talked to: it is paused, or it ended while it was asked. */
-static void explain(struct sandbox *b, const char **ret_word, char *text, size_t size)
-{
-	*ret_word = "paused";
-	(void)snprintf(text, size, "it is paused");
-	pthread_mutex_lock(&b->lock);
-	if (b->info.state == STORE_ENDED) {
-		*ret_word = reason_word(b->info.reason);
-		reason_text(&b->info, text, size);
-	}
-	pthread_mutex_unlock(&b->lock);
-}
-
-int reply_gone(struct request *r, const char *id)
-{
-	struct store_sandbox info = { 0 };
-	char text[160];
-	const char *word = "not_found";
-
-	(void)snprintf(text, sizeof(text), "there is no sandbox of this id");
-	if (r->sandbox) {
-		explain(r->sandbox, &word, text, sizeof(text));
-	} else if (store_sandbox_get(r->server->store, id, &info) == 0) {
-		word = reason_word(info.reason);
-		reason_text(&info, text, sizeof(text));
-		store_sandbox_done(&info);
-	}
-	if (r->route == &port_route && port_wants_page(r))
-		return port_page(r, 502, id, "The sandbox was not found", text);
-	return reply_json(r, 502,
-			  json_pack("{s:s, s:s, s:i, s:s, s:o}", "sandboxId", id, "message",
-				    "The sandbox was not found", "code", 502, "reason", word,
-				    "detail", reply_safe_string(text)));
-}
-
-/* --- signed URLs, which name no sandbox ------------------------------------------------------------- */
+/* --- signed URLs, which name no sandbox ------------------------------------------------------- */
 
 static bool made_signature(const char *token, void *arg)
 {
 	return sign_made_with(arg, token);
 }
 
-/* With nothing said about the sandbox all tokens have to be tried, so how often is bounded, right or wrong. */
+/* With nothing said about the sandbox all tokens have to be tried, so how often is bounded, right
+ * or wrong. */
 static int find_by_signature(struct exchange *x)
 {
 	struct sign_request q = access_signed(x);
@@ -123,8 +88,9 @@ static int find_by_signature(struct exchange *x)
 }
 
 /*
- * /files at our own address without a sandbox: a signed URL of a client that was told of one address for everything,
- * or a client so old that it sends only the token. Both name their sandbox by what only it has.
+ * /files at our own address without a sandbox: a signed URL of a client that was told of one
+ * address for everything, or a client so old that it sends only the token. Both name their sandbox
+ * by what only it has.
  */
 static int find_by_secret(struct exchange *x)
 {
@@ -145,7 +111,7 @@ static bool is_files(const struct exchange *x)
 	return strcmp(x->target, "/files") == 0;
 }
 
-/* --- the operation ---------------------------------------------------------------------------------- */
+/* --- the operation ---------------------------------------------------------------------------- */
 
 static int keep_params(struct exchange *x)
 {
@@ -189,7 +155,7 @@ static enum plane plane_of(uint32_t port)
 	return port == HTTP_INTERPRETER_PORT ? PLANE_INTERPRETER : PLANE_CONTROL;
 }
 
-/* --- browsers ask first ------------------------------------------------------------------------------- */
+/* --- browsers ask first ----------------------------------------------------------------------- */
 
 /* A preflight has none of the headers it asks about: at our own address the path must do. */
 static bool is_preflight(struct exchange *x, const struct address *a)
@@ -230,11 +196,14 @@ static int find_files(struct exchange *x)
 	return r < 0 || x->r.replied ? r : find_operation(x);
 }
 
-/* A port of the sandbox's own programs: it has no operations, all of it is passed on. */
+/* A port of the sandbox's own programs: it has no operations, all of it is passed on. Our own
+ * answers there are as those of the control plane: JSON, and no other site may read them. */
 static int find_port(struct exchange *x, const struct address *a)
 {
-	int r = port_check(x);
+	int r;
 
+	x->r.route = x->r.server->port_route;
+	r = head_check_passed_on(x);
 	if (r < 0 || x->r.replied)
 		return r;
 	x->r.port = a->port;
@@ -246,7 +215,7 @@ static int find_port(struct exchange *x, const struct address *a)
 int address_find(struct exchange *x)
 {
 	struct address a = { 0 };
-	int r = read_address(x, &a);
+	int r = address_read(x, &a);
 
 	if (r < 0 || x->r.replied)
 		return r;

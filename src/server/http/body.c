@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bodies that are taken past the HTTP library. It reads a body through its own buffer and cannot be told that somebody else
- * has read some of it: so whoever takes a part takes all the rest, the reply is written here, and the connection ends.
+ * Bodies that are taken past the HTTP library. It reads a body through its own buffer and cannot be
+ * told that somebody else has read some of it: so a handler that takes a part takes all the rest,
+ * the reply is written here, and the connection ends.
  */
 #include "server/sandbox/clock.h"
-#include "server/envd/http.h"
 #include "server/http/exchange.h"
 #include "server/http/head_field.h"
 
@@ -52,7 +52,7 @@ int body_wait(struct request *r, int other_fd)
 }
 
 /* What the handler left, piece by piece, as the library would have handed it on. */
-static int read_rest(struct exchange *x)
+static int body_read_rest(struct exchange *x)
 {
 	char piece[PIECE_SIZE];
 	int r = 0;
@@ -87,7 +87,7 @@ static enum MHD_Result each_field(void *arg, enum MHD_ValueKind kind, const char
 	return f->r == 0 ? MHD_YES : MHD_NO;
 }
 
-static int add_fields(struct buf *b, struct MHD_Response *reply)
+static int body_add_fields(struct buf *b, struct MHD_Response *reply)
 {
 	struct fields f = { .to = b };
 
@@ -96,20 +96,20 @@ static int add_fields(struct buf *b, struct MHD_Response *reply)
 }
 
 /* The reply as the library would write it for a connection that ends. */
-static int write_reply(struct exchange *x, struct buf *b)
+static int body_write_reply(struct exchange *x, struct buf *b)
 {
-	char line[80], date[ENVD_DATE_SIZE], length[24];
+	char line[80], date[HEAD_DATE_SIZE], length[24];
 	int r;
 
 	(void)snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", x->status,
 		       MHD_get_reason_phrase_for(x->status));
 	(void)snprintf(length, sizeof(length), "%zu", x->text_len);
-	envd_date(clock_wall_ms() / 1000, date);
+	head_date(clock_wall_ms() / 1000, date);
 	r = buf_add(b, line, strlen(line));
 	if (r == 0)
 		r = head_add_line(b, "Date", date);
 	if (r == 0)
-		r = add_fields(b, x->reply);
+		r = body_add_fields(b, x->reply);
 	if (r == 0)
 		r = head_add_line(b, "Content-Length", length);
 	if (r == 0)
@@ -119,10 +119,10 @@ static int write_reply(struct exchange *x, struct buf *b)
 	return r == 0 ? buf_add(b, x->text, x->text_len) : r;
 }
 
-static int send_reply(struct exchange *x)
+static int body_send_reply(struct exchange *x)
 {
 	_cleanup_(buf_done) struct buf b = BUF_INIT(HEAD_MAX + x->text_len);
-	int r = x->text ? write_reply(x, &b) : -EINVAL;
+	int r = x->text ? body_write_reply(x, &b) : -EINVAL;
 
 	for (size_t at = 0; r >= 0 && at < b.len;) {
 		ssize_t n = send(x->r.socket, b.data + at, b.len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -130,7 +130,7 @@ static int send_reply(struct exchange *x)
 		if (n >= 0)
 			at += (size_t)n;
 		else if (errno == EAGAIN)
-			r = stream_wait_room(&x->r, x->r.socket, -EBADF, -1);
+			r = stream_wait_space(&x->r, x->r.socket, -EBADF, -1);
 		else if (errno != EINTR)
 			r = -errno;
 	}
@@ -139,12 +139,12 @@ static int send_reply(struct exchange *x)
 
 int body_finish(struct exchange *x)
 {
-	int r = read_rest(x);
+	int r = body_read_rest(x);
 
 	if (r == 0)
 		r = exchange_end(x);
 	if (r == 0)
-		r = send_reply(x);
+		r = body_send_reply(x);
 	if (r < 0)
 		return r;
 	x->sent = true;

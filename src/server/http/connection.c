@@ -32,22 +32,22 @@ struct connections {
 	struct connection *bucket[BUCKETS]; /* by descriptor */
 	struct shares guests;
 	size_t n, max, max_of_address;
-	bool refused; /* somebody waits for room */
+	bool refused; /* somebody waits for space */
 	pthread_t thread;
 	int stop_fd;
-	int room_fd;
+	int space_fd;
 };
 
 #define STATE_BITS 2
 
-static uint64_t now_ms(void)
+static uint64_t connections_now_ms(void)
 {
 	return clock_boot_us() / 1000;
 }
 
 void connection_set_body_deadline(struct connection *c, bool on)
 {
-	c->body_until = on ? now_ms() + CONNECTION_BODY_JSON_MS : 0;
+	c->body_until = on ? connections_now_ms() + CONNECTION_BODY_JSON_MS : 0;
 }
 
 /* Which socket this descriptor is; 0: none. */
@@ -60,10 +60,10 @@ static uint64_t cookie_of(int fd)
 }
 
 /*
- * Whether the descriptor is still the connection's. The library closes one that it has no memory for and tells nobody:
- * the number is somebody else's then.
+ * Whether the descriptor is still the connection's. The library closes one that it has no memory
+ * for and tells nobody: the number is somebody else's then.
  */
-static bool is_there(const struct connection *c)
+static bool connection_is_there(const struct connection *c)
 {
 	return cookie_of(c->fd) == c->cookie;
 }
@@ -81,7 +81,7 @@ static uint64_t bytes_received(int fd)
 
 void connection_set(struct connection *c, enum connection_state state)
 {
-	c->clock = now_ms() << STATE_BITS | state;
+	c->clock = connections_now_ms() << STATE_BITS | state;
 }
 
 void connection_wait(struct connection *c)
@@ -98,7 +98,7 @@ void connection_wait_after(struct connection *c, uint64_t received)
 }
 
 /* Between requests, or in the head of one: which, the number of bytes tells. */
-static bool waited_too_long(struct connection *c, uint64_t since, uint64_t now)
+static bool connection_waited_too_long(struct connection *c, uint64_t since, uint64_t now)
 {
 	if (c->waiting_since_ms != since) {
 		c->waiting_since_ms = since;
@@ -111,7 +111,7 @@ static bool waited_too_long(struct connection *c, uint64_t since, uint64_t now)
 	return now - since >= (c->served ? CONNECTION_IDLE_MS : CONNECTION_HEAD_MS);
 }
 
-static bool too_late(struct connection *c, uint64_t now)
+static bool connection_is_late(struct connection *c, uint64_t now)
 {
 	uint64_t clock = c->clock, until = c->body_until, since = clock >> STATE_BITS;
 
@@ -119,7 +119,7 @@ static bool too_late(struct connection *c, uint64_t now)
 		return false;
 	switch ((enum connection_state)(clock & ((1 << STATE_BITS) - 1))) {
 	case CONNECTION_WAITING:
-		return waited_too_long(c, since, now);
+		return connection_waited_too_long(c, since, now);
 	case CONNECTION_BODY:
 		return now - since >= CONNECTION_BODY_IDLE_MS || (until && now >= until);
 	case CONNECTION_BUSY:
@@ -129,7 +129,7 @@ static bool too_late(struct connection *c, uint64_t now)
 }
 
 /* With the lock held. */
-static void drop(struct connections *cs, struct connection *c)
+static void connections_drop(struct connections *cs, struct connection *c)
 {
 	if (c->prev)
 		c->prev->next = c->next;
@@ -140,38 +140,38 @@ static void drop(struct connections *cs, struct connection *c)
 	share_give(&cs->guests, c->guest);
 	cs->n--;
 	if (cs->refused)
-		(void)eventfd_write(cs->room_fd, 1);
+		(void)eventfd_write(cs->space_fd, 1);
 	cs->refused = false;
 	free(c);
 }
 
 /* With the lock held: shuts those down that are too late, and forgets those that have long gone. */
-static void look_at(struct connections *cs, struct connection *c, uint64_t now)
+static void connections_look_at(struct connections *cs, struct connection *c, uint64_t now)
 {
 	while (c) {
 		struct connection *next = c->next;
 
-		if (too_late(c, now)) {
-			if (is_there(c))
+		if (connection_is_late(c, now)) {
+			if (connection_is_there(c))
 				(void)shutdown(c->fd, SHUT_RDWR);
 			else
-				drop(cs, c);
+				connections_drop(cs, c);
 		}
 		c = next;
 	}
 }
 
-static void *look_after(void *arg)
+static void *connections_look_after(void *arg)
 {
 	struct connections *cs = arg;
 	struct pollfd p = { .fd = cs->stop_fd, .events = POLLIN };
 
 	while (poll(&p, 1, LOOK_MS) <= 0) {
-		uint64_t now = now_ms();
+		uint64_t now = connections_now_ms();
 
 		pthread_mutex_lock(&cs->lock);
 		for (size_t i = 0; i < BUCKETS; i++)
-			look_at(cs, cs->bucket[i], now);
+			connections_look_at(cs, cs->bucket[i], now);
 		pthread_mutex_unlock(&cs->lock);
 	}
 	return NULL;
@@ -188,11 +188,12 @@ int connections_start(size_t max, size_t max_of_address, struct connections **re
 	cs->max = max;
 	cs->max_of_address = max_of_address;
 	cs->stop_fd = eventfd(0, EFD_CLOEXEC);
-	cs->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = cs->stop_fd < 0 || cs->room_fd < 0 ? -errno :
-						 -pthread_create(&cs->thread, NULL, look_after, cs);
+	cs->space_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = cs->stop_fd < 0 || cs->space_fd < 0 ?
+		    -errno :
+		    -pthread_create(&cs->thread, NULL, connections_look_after, cs);
 	if (r < 0) {
-		fd_close(cs->room_fd);
+		fd_close(cs->space_fd);
 		fd_close(cs->stop_fd);
 		pthread_mutex_destroy(&cs->lock);
 		free(cs);
@@ -211,16 +212,16 @@ void connections_stop(struct connections *cs)
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (cs->bucket[i])
 			connection_remove(cs, cs->bucket[i]);
-	fd_close(cs->room_fd);
+	fd_close(cs->space_fd);
 	fd_close(cs->stop_fd);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);
 }
 
-/* --- who comes and goes -------------------------------------------------------------------------------- */
+/* --- coming and going ----------------------------------------------------------------------- */
 
 /* With the lock held. */
-static struct connection *find(struct connections *cs, int fd)
+static struct connection *connections_find(struct connections *cs, int fd)
 {
 	struct connection *c = cs->bucket[(size_t)fd % BUCKETS];
 
@@ -230,14 +231,14 @@ static struct connection *find(struct connections *cs, int fd)
 }
 
 /* With the lock held. */
-static int insert(struct connections *cs, struct connection *c, const char *name)
+static int connections_insert(struct connections *cs, struct connection *c, const char *name)
 {
 	struct connection **bucket = &cs->bucket[(size_t)c->fd % BUCKETS];
-	struct connection *old = find(cs, c->fd);
+	struct connection *old = connections_find(cs, c->fd);
 	int r;
 
-	if (old && !is_there(old))
-		drop(cs, old);
+	if (old && !connection_is_there(old))
+		connections_drop(cs, old);
 	if (cs->n >= cs->max) {
 		cs->refused = true;
 		return -EAGAIN;
@@ -268,7 +269,7 @@ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
 	rate_address_name(peer, name);
 	connection_set(c, CONNECTION_WAITING);
 	pthread_mutex_lock(&cs->lock);
-	r = insert(cs, c, name);
+	r = connections_insert(cs, c, name);
 	pthread_mutex_unlock(&cs->lock);
 	if (r < 0) {
 		free(c);
@@ -279,13 +280,14 @@ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
 	return 0;
 }
 
-/* Before the descriptor is closed: the looking thread must not shut down whoever gets its number next. */
+/* Before the descriptor is closed: the looking thread must not shut down what gets its number
+ * next. */
 void connection_remove(struct connections *cs, struct connection *c)
 {
 	if (!c)
 		return;
 	pthread_mutex_lock(&cs->lock);
-	drop(cs, c);
+	connections_drop(cs, c);
 	pthread_mutex_unlock(&cs->lock);
 }
 
@@ -294,9 +296,9 @@ void connection_forget(struct connections *cs, int fd, uint64_t cookie)
 	struct connection *c;
 
 	pthread_mutex_lock(&cs->lock);
-	c = find(cs, fd);
+	c = connections_find(cs, fd);
 	if (c && c->cookie == cookie)
-		drop(cs, c);
+		connections_drop(cs, c);
 	pthread_mutex_unlock(&cs->lock);
 }
 
@@ -305,14 +307,14 @@ struct connection *connection_find(struct connections *cs, int fd)
 	struct connection *c;
 
 	pthread_mutex_lock(&cs->lock);
-	c = find(cs, fd);
+	c = connections_find(cs, fd);
 	pthread_mutex_unlock(&cs->lock);
 	return c;
 }
 
-int connections_room_fd(const struct connections *cs)
+int connections_space_fd(const struct connections *cs)
 {
-	return cs->room_fd;
+	return cs->space_fd;
 }
 
 uint64_t connection_cookie(const struct connection *c)
@@ -330,7 +332,7 @@ const char *connection_peer(const struct connection *c)
 	return c->guest->name;
 }
 
-static bool is_busy(struct connection *c)
+static bool connection_is_busy(struct connection *c)
 {
 	return (c->clock & ((1 << STATE_BITS) - 1)) != CONNECTION_WAITING;
 }
@@ -342,7 +344,7 @@ size_t connections_busy(struct connections *cs)
 	pthread_mutex_lock(&cs->lock);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct connection *c = cs->bucket[i]; c; c = c->next)
-			n += is_busy(c);
+			n += connection_is_busy(c);
 	pthread_mutex_unlock(&cs->lock);
 	return n;
 }
@@ -352,9 +354,9 @@ void connections_cut(struct connections *cs)
 	pthread_mutex_lock(&cs->lock);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct connection *c = cs->bucket[i]; c; c = c->next) {
-			if (!is_there(c))
+			if (!connection_is_there(c))
 				continue;
-			if (is_busy(c))
+			if (connection_is_busy(c))
 				connection_reset(c->fd);
 			(void)shutdown(c->fd, SHUT_RDWR);
 		}
@@ -367,6 +369,7 @@ void connection_reset(int fd)
 	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	/* Dissolves the connection at once. Closing would do it too, but the library says FIN first. */
+	/* Dissolves the connection at once. Closing would do it too, but the library says FIN
+	 * first. */
 	(void)connect(fd, &nobody, sizeof(nobody));
 }

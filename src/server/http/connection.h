@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The open connections, with a clock each. The HTTP library has one time-out for everything; we want different ones
- * (AP-03): for the head of a request, for its body, between requests, and none while a handler works or a stream is
- * quiet. Not being able to write is the kernel's business: TCP_USER_TIMEOUT.
+ * The open connections, with a clock each. The HTTP library has one time-out for everything; we
+ * want different ones (AP-03): for the head of a request, for its body, between requests, and none
+ * while a handler works or a stream is quiet. Not being able to write is the kernel's business:
+ * TCP_USER_TIMEOUT.
  */
 #pragma once
 
@@ -25,21 +26,24 @@ struct connections;
 struct connection;
 struct sockaddr;
 
-/* With a thread that looks at them each second. At most max of them, max_of_address from one address. */
+/* With a thread that looks at them each second. At most max of them, max_of_address from one
+ * address. */
 _must_check_ int connections_start(size_t max, size_t max_of_address, struct connections **ret);
 void connections_stop(struct connections *cs);
 
-/* -EUSERS: there are as many as there may be from this address; -EAGAIN: as many as there may be at all. */
+/* -EUSERS: there are as many as there may be from this address; -EAGAIN: as many as there may be at
+ * all. */
 _must_check_ int connection_add(struct connections *cs, int fd, const struct sockaddr *peer,
 				struct connection **ret);
 void connection_remove(struct connections *cs, struct connection *c);
-/* The same for one whose descriptor is closed already, so that it may have been noticed: by its cookie. */
+/* The same for one whose descriptor is closed already, so that it may have been noticed: by its
+ * cookie. */
 void connection_forget(struct connections *cs, int fd, uint64_t cookie);
 uint64_t connection_cookie(const struct connection *c);
 /* The one that was added with this descriptor, or NULL. */
 struct connection *connection_find(struct connections *cs, int fd);
-/* Becomes readable when there may be room again after -EAGAIN; read it, then try. */
-int connections_room_fd(const struct connections *cs);
+/* Becomes readable when there may be space again after -EAGAIN; read it, then try. */
+int connections_space_fd(const struct connections *cs);
 
 int connection_fd(const struct connection *c);
 /* The peer's address as it is counted: http/rate.h. */
@@ -50,7 +54,7 @@ void connection_set(struct connection *c, enum connection_state state);
 void connection_set_body_deadline(struct connection *c, bool on);
 /* A request is over: the clock between requests starts. */
 void connection_wait(struct connection *c);
-/* The same for who knows how many bytes were received by then: saves a call. */
+/* The same where it is known how many bytes were received by then: saves a system call. */
 void connection_wait_after(struct connection *c, uint64_t received);
 
 /* How many are in a request. */

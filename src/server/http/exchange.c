@@ -9,7 +9,7 @@
 #include <sodium.h>
 #include <strings.h>
 
-static void make_id(char ret[static 17])
+static void exchange_make_id(char ret[static 17])
 {
 	unsigned char bytes[8];
 
@@ -44,7 +44,7 @@ struct exchange *exchange_new(struct server *s, struct MHD_Connection *c, struct
 	x->peer = peer;
 	x->body.max = HTTP_JSON_MAX;
 	x->started_us = clock_boot_us();
-	make_id(x->r.id);
+	exchange_make_id(x->r.id);
 	return x;
 }
 
@@ -78,7 +78,7 @@ const char *request_header(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
-static int wrong_body(struct exchange *x, const struct check_error *err)
+static int exchange_wrong_body(struct exchange *x, const struct check_error *err)
 {
 	char text[sizeof(*err) + 4];
 
@@ -86,7 +86,8 @@ static int wrong_body(struct exchange *x, const struct check_error *err)
 	return reply_error(&x->r, 400, "%s", text);
 }
 
-/* Only JSON is taken for JSON: a web page can send anything else here without being asked first (AP-07). */
+/* Only JSON is taken for JSON: a web page can send anything else here without being asked first
+ * (AP-07). */
 static bool is_json(const char *type)
 {
 	static const char json[] = "application/json";
@@ -95,7 +96,7 @@ static bool is_json(const char *type)
 	       strchr("; \t", type[sizeof(json) - 1]);
 }
 
-static int too_large(struct exchange *x)
+static int exchange_too_large(struct exchange *x)
 {
 	return reply_error(&x->r, 413, "the body must not be larger than %zu bytes", x->body.max);
 }
@@ -105,7 +106,7 @@ static int check_body_head(struct exchange *x)
 	if (x->r.route->body_max)
 		x->body.max = x->r.route->body_max;
 	if (x->length != UINT64_MAX && x->length > x->body.max)
-		return too_large(x);
+		return exchange_too_large(x);
 	if (!is_json(request_header(&x->r, "Content-Type")))
 		return reply_error(&x->r, 415, "the body must be of type application/json");
 	return 0;
@@ -144,16 +145,17 @@ int exchange_data(struct exchange *x, const char *data, size_t len)
 		return x->received > HTTP_DROP_MAX && !x->admitted ? -EMSGSIZE : 0;
 	if (route->body == HTTP_BODY_STREAM) {
 		r = route->data(&x->r, data, len);
-		/* Many clients hear nothing before they have said all: it is dropped, but not for ever. */
+		/* Many clients hear nothing before they have said all: it is dropped, but not for
+		 * ever. */
 		if (x->r.replied)
 			connection_set_body_deadline(x->peer, true);
 		return r;
 	}
 	r = buf_add(&x->body, data, len);
-	return r == -ENOBUFS ? too_large(x) : r;
+	return r == -ENOBUFS ? exchange_too_large(x) : r;
 }
 
-static int read_body(struct exchange *x)
+static int exchange_read_body(struct exchange *x)
 {
 	struct check_error err = { 0 };
 
@@ -162,9 +164,9 @@ static int read_body(struct exchange *x)
 			       reply_error(&x->r, 400, "a JSON body is required") :
 			       0;
 	if (check_parse((const char *)x->body.data, x->body.len, &x->r.body, &err) < 0)
-		return wrong_body(x, &err);
+		return exchange_wrong_body(x, &err);
 	if (check_value(x->r.server->routes->doc, x->operation->body, x->r.body, &err) < 0)
-		return wrong_body(x, &err);
+		return exchange_wrong_body(x, &err);
 	return 0;
 }
 
@@ -172,11 +174,12 @@ int exchange_end(struct exchange *x)
 {
 	int r = 0;
 
-	/* The library read another length than we did: one of us would take the rest for the next request. */
+	/* The library read another length than we did: one of us would take the rest for the next
+	 * request. */
 	if (x->length != UINT64_MAX && x->received != x->length)
 		return -EPROTO;
 	if (!x->r.replied && x->r.route->body == HTTP_BODY_JSON)
-		r = read_body(x);
+		r = exchange_read_body(x);
 	if (r == 0 && !x->r.replied)
 		r = x->r.route->handle(&x->r);
 	if (r < 0)

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request and its reply, as the core of the server sees it. The handlers see struct request, its first member.
+ * One request and its reply, as the core of the server sees it. The handlers see struct request,
+ * its first member.
  *
- *	exchange_begin()   the headers are there: http/head.c checks them, http/address.c finds out who is meant and http/access.c
- *	                   who asks
+ *	exchange_begin()   the headers are there: http/head.c checks them, http/address.c finds out
+ *	                   who is meant and http/access.c who asks
  *	exchange_data()    a piece of the body
  *	exchange_end()     the body is complete: the handler runs
  *
- * A reply that is made before the body is complete waits for its end: the library can take it only then.
+ * A reply that is made before the body is complete waits for its end: the library can take it only
+ * then.
  *
- * A handler may take the body, and with it the connection, from the library: then http/body.c does the rest.
+ * A handler may take the body, and with it the connection, from the library: then http/body.c does
+ * the rest.
  */
 #pragma once
 
 #include "server/http/connection.h"
+#include "server/http/head_field.h"
 #include "server/http/http.h"
 #include "server/http/routes.h"
 #include "server/server.h"
@@ -21,11 +25,10 @@
 
 #include "base/buf.h"
 
-#define HTTP_TARGET_MAX 8192
 #define HTTP_JSON_MAX (UINT64_C(1) << 20)
 #define HTTP_DROP_MAX (UINT64_C(1) << 20) /* of a stranger's body that nobody wants */
-#define HTTP_DROP_ADMITTED_MAX                                                                     \
-	(UINT64_C(64) << 20) /* of one who may: he hears nothing before he has said all */
+/* The same of a client that may: it hears nothing before it has said all. */
+#define HTTP_DROP_ADMITTED_MAX (UINT64_C(64) << 20)
 #define HTTP_REPLY_HEADERS_MAX 8
 #define HTTP_ENVD_PORT 49983
 #define HTTP_INTERPRETER_PORT 49999
@@ -51,8 +54,8 @@ struct exchange {
 	bool by_name;  /* a sandbox was named by the host, not by headers at our own address */
 	bool is_last;  /* the connection is closed after the reply */
 	bool admitted; /* has shown a key or token where one is needed */
-	bool taken; /* from the library: http/body.c reads the rest of the body and sends the reply */
-	bool sent; /* that reply */
+	bool taken;    /* from the library: http/body.c does the rest */
+	bool sent;     /* that reply */
 	struct buf body;
 	struct MHD_Response *reply; /* made, not yet given to the library */
 	const char *text;           /* of that reply, which keeps it; NULL: a stream */
@@ -69,6 +72,12 @@ static inline struct exchange *exchange_of(struct request *r)
 	return (struct exchange *)(void *)r;
 }
 
+/* For a port of a sandbox's own programs, which have no operations. */
+static inline bool exchange_is_visit(const struct exchange *x)
+{
+	return x->r.route && !x->operation;
+}
+
 /* NULL: no memory. target is the request target, as it came. */
 struct exchange *exchange_new(struct server *s, struct MHD_Connection *c, struct connection *peer,
 			      const char *target);
@@ -82,29 +91,38 @@ _must_check_ int exchange_end(struct exchange *x);
 bool exchange_cannot_wait(const struct exchange *x);
 /* Gives the reply to the library. */
 _must_check_ int exchange_queue(struct exchange *x);
-/* For one whose body was taken: what is left of it, the handler, the reply. A negative errno in any case: the library is
- * to close the connection. */
+/* For one whose body was taken: what is left of it, the handler, the reply. A negative errno in any
+ * case: the library is to close the connection. */
 _must_check_ int body_finish(struct exchange *x);
 
 /* These return 0 and leave a reply behind when there is something to refuse. */
 _must_check_ int head_check(struct exchange *x, const char *method, const char *version);
-/* The rest of it, for our own planes: the target is one of ours, and there is no other protocol to change to. */
+/* The rest of it, for our own planes: the target is one of ours, and there is no other protocol to
+ * change to. */
 _must_check_ int head_check_own(struct exchange *x);
+/* The rest of it, for what goes to a program in a sandbox. */
+_must_check_ int head_check_passed_on(struct exchange *x);
 _must_check_ int address_find(struct exchange *x);
 _must_check_ int access_check(struct exchange *x);
 
 /* Refuses a request of which it cannot be known where it ends: nothing is read after it. */
 int head_refuse(struct exchange *x, unsigned status, const char *what);
-/* A wrong key, token or signature: 401, or 429 for who tries too often. */
+/* A wrong key, token or signature: 401, or 429 for a client that tries too often. */
 int access_refuse(struct exchange *x, const char *message);
+/* Has the sandbox no traffic token, or is it this one? */
+bool access_may_visit(const struct sandbox *b, const char *token);
 /* Counts the request for this key, or, with NULL, for the address it comes from. */
 int access_rate(struct exchange *x, const char *key_id);
 /* What the request says of its signature, if it has one: its texts are the request's. */
 struct sign_request access_signed(struct exchange *x);
-/* Counts a search through the tokens of all n sandboxes for the address, whether or not it finds anything. */
+/* Counts a search through the tokens of all n sandboxes for the address, whether or not it finds
+ * anything. */
 int access_rate_search(struct exchange *x, size_t n);
 
 /* Takes over a response of the library's as the reply, to which nothing is added. */
 _must_check_ int reply_made(struct request *r, unsigned status, struct MHD_Response *reply);
+/* About a sandbox; detail may be NULL. As JSON, or as a page where a browser asks. */
+int reply_sandbox(struct request *r, unsigned status, const char *sandbox_id, const char *message,
+		  const char *detail, bool with_port);
 /* The 502 for a sandbox that cannot be talked to, with the reason. */
 int reply_gone(struct request *r, const char *sandbox_id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a request: what the library lets through and we do not (AP-04). It has its own limit for the whole
- * head (half of a connection's memory); ours are smaller. Anything that two readers could understand differently is
- * refused, because the other reader may be a proxy in front of us.
+ * The head of a request: what the library lets through and we do not (AP-04). It has its own limit
+ * for the whole head (half of a connection's memory); ours are smaller. Anything that two readers
+ * could understand differently is refused, because the other reader may be a proxy in front of us.
  */
 #include "server/http/exchange.h"
 
@@ -11,12 +11,15 @@
 
 #include <strings.h>
 
+#define METHOD_MAX 32 /* of what is passed on */
+
 struct looking {
 	struct head_fields fields;
 	const char *end; /* of the line before, in the library's memory */
 };
 
-/* Where such a request ends cannot be known for sure: it is answered at once, and nothing is read after it. */
+/* Where such a request ends cannot be known for sure: it is answered at once, and nothing is read
+ * after it. */
 int head_refuse(struct exchange *x, unsigned status, const char *what)
 {
 	x->is_last = true;
@@ -25,10 +28,11 @@ int head_refuse(struct exchange *x, unsigned status, const char *what)
 }
 
 /*
- * The library understands more than the standard allows: lines that end with LF alone, values folded over several lines
- * or with a NUL in them, lines without a name. It does not say that it did. But it works in place: each line lies
- * where it arrived, with what ends it overwritten by NULs. So a line that does not begin right after the one before has
- * had something done to it. (From 0.9.77 on it can be told to refuse all that itself: http/http.c.)
+ * The library understands more than the standard allows: lines that end with LF alone, values
+ * folded over several lines or with a NUL in them, lines without a name. It does not say that it
+ * did. But it works in place: each line lies where it arrived, with what ends it overwritten by
+ * NULs. So a line that does not begin right after the one before has had something done to it.
+ * (From 0.9.77 on it can be told to refuse all that itself: http/daemon.c.)
  */
 #define LIBRARY_IS_LENIENT (MHD_VERSION < 0x00097701)
 
@@ -37,8 +41,9 @@ static bool follows(const char *end, const char *next)
 	return !LIBRARY_IS_LENIENT || (uintptr_t)next == (uintptr_t)end + sizeof("\r\n") - 1;
 }
 
-/* The last line of all has two line ends behind it, of which nothing but NULs is left. Safe to look at: they were
- * received, or there would be no request, and the line was found to lie where it arrived. */
+/* The last line of all has two line ends behind it, of which nothing but NULs is left. Safe to look
+ * at: they were received, or there would be no request, and the line was found to lie where it
+ * arrived. */
 static bool is_last_line(const char *end)
 {
 	static const char nothing[sizeof("\r\n\r\n") - 1];
@@ -60,7 +65,7 @@ static enum MHD_Result look_at_field(void *cls, enum MHD_ValueKind kind, const c
 	return MHD_YES;
 }
 
-static int check_fields(struct exchange *x, const char *version)
+static int head_check_fields(struct exchange *x, const char *version)
 {
 	struct looking l = { .end = version + strlen(version) };
 	const char *why;
@@ -73,7 +78,7 @@ static int check_fields(struct exchange *x, const char *version)
 	return status ? head_refuse(x, status, why) : 0;
 }
 
-static int check_framing(struct exchange *x, const char *version)
+static int head_check_framing(struct exchange *x, const char *version)
 {
 	const char *length = request_header(&x->r, "Content-Length");
 	const char *encoding = request_header(&x->r, "Transfer-Encoding");
@@ -94,7 +99,7 @@ static int check_framing(struct exchange *x, const char *version)
 	return 0;
 }
 
-static int check_target(struct exchange *x)
+static int head_check_target(struct exchange *x)
 {
 	char *question;
 	int r;
@@ -124,7 +129,7 @@ int head_check_own(struct exchange *x)
 {
 	if (request_header(&x->r, "Upgrade"))
 		return head_refuse(x, 400, "upgrades to another protocol are not supported");
-	return check_target(x);
+	return head_check_target(x);
 }
 
 int head_check(struct exchange *x, const char *method, const char *version)
@@ -135,8 +140,26 @@ int head_check(struct exchange *x, const char *method, const char *version)
 	x->r.path = x->target;
 	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
 		return head_refuse(x, 505, "HTTP/1.1 is spoken here");
-	r = check_fields(x, version);
+	r = head_check_fields(x, version);
 	if (r == 0 && !x->r.replied)
-		r = check_framing(x, version);
+		r = head_check_framing(x, version);
 	return r;
+}
+
+static bool is_method(const char *method)
+{
+	size_t len = strlen(method);
+
+	return len < METHOD_MAX && head_is_token(method, len) && strcmp(method, "CONNECT") != 0;
+}
+
+int head_check_passed_on(struct exchange *x)
+{
+	if (!is_method(x->r.method))
+		return head_refuse(x, 501, "this method cannot be passed on");
+	if (strlen(x->target) > HTTP_TARGET_MAX)
+		return head_refuse(x, 414, "the request line is longer than 8 KiB");
+	if (!head_target_ok(x->target))
+		return head_refuse(x, 400, "the request target must be a path of printable ASCII");
+	return 0;
 }

@@ -2,6 +2,7 @@
 #include "server/http/head_field.h"
 
 #include <strings.h>
+#include <time.h>
 
 static const char *const single_names[_HEAD_SINGLE_MAX] = {
 	[HEAD_HOST] = "Host",
@@ -24,7 +25,7 @@ bool head_is_token(const char *name, size_t len)
 	return len > 0;
 }
 
-static bool is_value(const char *value, size_t len)
+static bool head_is_value(const char *value, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
@@ -39,7 +40,7 @@ void head_field_look(struct head_fields *f, const char *name, size_t name_len, c
 	f->bytes += name_len + value_len + sizeof(": \r\n") - 1;
 	if (!head_is_token(name, name_len))
 		f->broken = "a header's name has a character that must not be in one";
-	if (!value || !is_value(value, value_len))
+	if (!value || !head_is_value(value, value_len))
 		f->broken = "a header's value has a control character";
 	for (size_t i = 0; i < _HEAD_SINGLE_MAX; i++)
 		if ((single_names[i][0] | 32) == (name[0] | 32) &&
@@ -77,4 +78,25 @@ int head_add_line(struct buf *b, const char *name, const char *value)
 	if (r == 0)
 		r = buf_add(b, value, strlen(value));
 	return r == 0 ? buf_add(b, "\r\n", 2) : r;
+}
+
+void head_date(int64_t s, char ret[static HEAD_DATE_SIZE])
+{
+	time_t when = (time_t)s;
+	struct tm tm;
+
+	/* The server never sets a locale, so the names are English. */
+	if (!gmtime_r(&when, &tm) || tm.tm_year + 1900 > 9999 || tm.tm_year + 1900 < 0 ||
+	    strftime(ret, HEAD_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &tm) == 0)
+		ret[0] = '\0';
+}
+
+bool head_target_ok(const char *target)
+{
+	if (target[0] != '/')
+		return false;
+	for (; *target; target++)
+		if (*target <= ' ' || (unsigned char)*target >= 0x7f || *target == '#')
+			return false;
+	return true;
 }

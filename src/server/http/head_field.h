@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the headers of a request may be, one after the other (AP-04), and how one is written. Pure. */
+/* What the head of a request may be, field by field (AP-04), and how a field is written. Pure. */
 #pragma once
 
 #include "base/buf.h"
 
+#define HTTP_TARGET_MAX 8192
 #define HTTP_HEADERS_MAX 64
 #define HTTP_HEADER_BYTES_MAX 16384
 
@@ -37,3 +38,10 @@ void head_field_look(struct head_fields *f, const char *name, size_t name_len, c
 unsigned head_field_verdict(const struct head_fields *f, const char **ret_why);
 /* Writes one, with its line end. */
 _must_check_ int head_add_line(struct buf *b, const char *name, const char *value);
+
+#define HEAD_DATE_SIZE 40
+/* Seconds since 1970 as HTTP writes them; "" where it cannot. */
+void head_date(int64_t s, char ret[static HEAD_DATE_SIZE]);
+/* Of a request that is passed on: a path and perhaps a query, of characters that can be in a line.
+ * What they mean is the program's business. */
+bool head_target_ok(const char *target);

@@ -31,7 +31,7 @@ int host_parse_port(const char *text, size_t len, uint32_t *ret)
 }
 
 /* Copies the name without its port, in lower case. False when it cannot be a host. */
-static bool name_of(const char *text, char ret[NAME_SIZE])
+static bool host_name(const char *text, char ret[NAME_SIZE])
 {
 	const char *end = text[0] == '[' ? strchr(text, ']') : strchrnul(text, ':');
 	size_t n;
@@ -105,13 +105,14 @@ struct host host_parse(const char *text, const char *domain)
 	struct host h = { .kind = HOST_FOREIGN };
 	char name[NAME_SIZE], ours[NAME_SIZE];
 
-	if (!name_of(text, name))
+	if (!host_name(text, name))
 		return h;
 	if (is_address(name))
 		return (struct host){ .kind = HOST_SELF };
-	/* No foreign name leads to localhost in any resolver, so it is as good as a configured domain. */
+	/* No foreign name leads to localhost in any resolver, so it is as good as a configured
+	 * domain. */
 	h = parse_below(name, "localhost");
-	if (h.kind == HOST_FOREIGN && name_of(domain, ours))
+	if (h.kind == HOST_FOREIGN && host_name(domain, ours))
 		h = parse_below(name, ours);
 	return h;
 }

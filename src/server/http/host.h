@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the Host header says. A browser that was led here under a name of somebody else's (AP-07, DNS rebinding)
- * sends that name: names that are not ours are refused.
+ * What the Host header says. A browser that was led here under a name of somebody else's (AP-07,
+ * DNS rebinding) sends that name: names that are not ours are refused.
  */
 #pragma once
 
@@ -32,6 +32,7 @@ _must_check_ int host_parse_port(const char *text, size_t len, uint32_t *ret);
 
 #define HOST_MASKED_SIZE 300
 
-/* maskRequestHost as a program in a sandbox gets it, with the port for ${PORT}. -EINVAL: that is no host. */
+/* maskRequestHost as a program in a sandbox gets it, with the port for ${PORT}. -EINVAL: that is no
+ * host. */
 _must_check_ int host_mask(const char *mask, uint32_t port, char *ret, size_t size);
 bool host_mask_ok(const char *mask);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: for each caller one number is kept, the time until which what he did so far is paid for. A
- * request adds its price (a second divided by the rate) to the later of that time and now; it is refused when the
- * result lies further ahead than the window. That is a token bucket without a bucket to refill.
+ * Theory of operation: for each caller one number is kept, the time until which what it did so far
+ * is paid for. A request adds its price (a second divided by the rate) to the later of that time
+ * and now; it is refused when the result lies further ahead than the window. That is a token bucket
+ * without a bucket to refill.
  */
 #include "server/http/rate.h"
 
@@ -14,14 +15,14 @@
 #define SETS 512
 #define WAYS 8
 
-struct entry {
+struct rate_entry {
 	char name[RATE_NAME_SIZE];
 	uint64_t paid_ns; /* until when */
 };
 
 struct rate {
 	pthread_mutex_t lock;
-	struct entry sets[SETS][WAYS];
+	struct rate_entry sets[SETS][WAYS];
 };
 
 int rate_new(struct rate **ret)
@@ -43,7 +44,7 @@ void rate_free(struct rate *t)
 	free(t);
 }
 
-static size_t hash(const char *name)
+static size_t rate_hash(const char *name)
 {
 	uint32_t h = 2166136261u;
 
@@ -52,10 +53,11 @@ static size_t hash(const char *name)
 	return h % SETS;
 }
 
-/* With the lock held: the caller's entry, or the one whose debt is the oldest, made his. */
-static struct entry *find(struct rate *t, const char *name)
+/* With the lock held: the caller's entry, or the one whose debt is the oldest, made the
+ * caller's. */
+static struct rate_entry *rate_find(struct rate *t, const char *name)
 {
-	struct entry *set = t->sets[hash(name)], *oldest = set;
+	struct rate_entry *set = t->sets[rate_hash(name)], *oldest = set;
 
 	for (size_t i = 0; i < WAYS; i++) {
 		if (strncmp(set[i].name, name, sizeof(set[i].name) - 1) == 0)
@@ -63,7 +65,7 @@ static struct entry *find(struct rate *t, const char *name)
 		if (set[i].paid_ns < oldest->paid_ns)
 			oldest = &set[i];
 	}
-	*oldest = (struct entry){ 0 };
+	*oldest = (struct rate_entry){ 0 };
 	(void)snprintf(oldest->name, sizeof(oldest->name), "%s", name);
 	return oldest;
 }
@@ -72,11 +74,11 @@ bool rate_take(struct rate *t, const char *name, uint64_t per_second, uint64_t n
 	       unsigned *ret_retry_s)
 {
 	uint64_t now = now_us * 1000, limit = now + RATE_WINDOW_S * NS_PER_S, paid;
-	struct entry *e;
+	struct rate_entry *e;
 	bool ok;
 
 	pthread_mutex_lock(&t->lock);
-	e = find(t, name);
+	e = rate_find(t, name);
 	paid = MAX(e->paid_ns, now) + NS_PER_S / MAX(per_second, 1);
 	ok = paid <= limit;
 	if (ok)
@@ -90,10 +92,10 @@ bool rate_take(struct rate *t, const char *name, uint64_t per_second, uint64_t n
 unsigned penalty_add(struct rate *t, const char *name, uint64_t now_us)
 {
 	uint64_t now = now_us * 1000, owed_s;
-	struct entry *e;
+	struct rate_entry *e;
 
 	pthread_mutex_lock(&t->lock);
-	e = find(t, name);
+	e = rate_find(t, name);
 	e->paid_ns = MAX(e->paid_ns, now) + NS_PER_S;
 	e->paid_ns = MIN(e->paid_ns, now + (PENALTY_FREE + PENALTY_MAX_S) * NS_PER_S);
 	owed_s = (e->paid_ns - now + NS_PER_S - 1) / NS_PER_S;

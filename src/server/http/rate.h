@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of something one caller may do. A caller is a name: a key's id or an address. The memory is fixed; when
- * it is full, whoever has been quiet for longest is forgotten.
+ * How much of something one caller may do. A caller is a name: a key's id or an address. The memory
+ * is fixed; when it is full, the caller that has been quiet for longest is forgotten.
  */
 #pragma once
 
@@ -20,15 +20,16 @@ bool rate_take(struct rate *t, const char *name, uint64_t per_second, uint64_t n
 	       unsigned *ret_retry_s);
 
 /*
- * Failures: the first PENALTY_FREE in a row are free, each further one costs a second longer than the last, up to
- * PENALTY_MAX_S; a second of quiet takes one back. Returns for how long the caller is to be turned away, 0: not.
+ * Failures: the first PENALTY_FREE in a row are free, each further one costs a second longer than
+ * the last, up to PENALTY_MAX_S; a second of quiet takes one back. Returns for how long the caller
+ * is to be turned away, 0: not.
  */
 #define PENALTY_FREE 20
 #define PENALTY_MAX_S 300
 unsigned penalty_add(struct rate *t, const char *name, uint64_t now_us);
 
-/* What the server counts, each in a memory of its own: addresses, which anybody can have many of, cannot push keys
- * out. */
+/* What the server counts, each in a memory of its own: addresses, which anybody can have many of,
+ * cannot push keys out. */
 struct rates {
 	struct rate *requests;  /* by key */
 	struct rate *creates;   /* by key */
@@ -40,7 +41,8 @@ struct rates {
 _must_check_ int rates_new(struct rates **ret);
 void rates_free(struct rates *r);
 
-/* How many searches through n tokens a second: together they are as much work however many tokens there are. */
+/* How many searches through n tokens a second: together they are as much work however many tokens
+ * there are. */
 #define RATE_TOKENS_TRIED 200000 /* a second: a small part of what one processor can do */
 uint64_t rate_of_searches(size_t n);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/exchange.h"
 
+#include "server/sandbox/reason.h"
+#include "server/sandbox/sandbox.h"
+
 #include <poll.h>
 #include <stdarg.h>
 
 #define STREAM_BLOCK ((size_t)64 << 10)
 #define LARGE_BLOCK ((size_t)512 << 10)
 #define LARGE (UINT64_C(4) << 20)
+#define PAGE_MAX ((size_t)8 << 10)
 
 void reply_header(struct request *r, const char *name, const char *value)
 {
@@ -25,27 +29,28 @@ void reply_header(struct request *r, const char *name, const char *value)
 	x->fields[x->n_fields++] = (struct reply_field){ n, v };
 }
 
-static int add(struct MHD_Response *reply, const char *name, const char *value)
+static int reply_add(struct MHD_Response *reply, const char *name, const char *value)
 {
 	return MHD_add_response_header(reply, name, value) == MHD_YES ? 0 : -EINVAL;
 }
 
-/* AG-14: the library refuses a value with a line end in it, so nothing can be smuggled into the headers. */
-static int add_fields(struct exchange *x, struct MHD_Response *reply, const char *type)
+/* AG-14: the library refuses a value with a line end in it, so nothing can be smuggled into the
+ * headers. */
+static int reply_add_fields(struct exchange *x, struct MHD_Response *reply, const char *type)
 {
-	int r = add(reply, "X-Content-Type-Options", "nosniff");
+	int r = reply_add(reply, "X-Content-Type-Options", "nosniff");
 
 	if (r == 0)
-		r = add(reply, "X-Request-Id", x->r.id);
+		r = reply_add(reply, "X-Request-Id", x->r.id);
 	if (r == 0 && type)
-		r = add(reply, "Content-Type", type);
+		r = reply_add(reply, "Content-Type", type);
 	for (size_t i = 0; i < x->n_fields && r == 0; i++)
-		r = add(reply, x->fields[i].name, x->fields[i].value);
+		r = reply_add(reply, x->fields[i].name, x->fields[i].value);
 	if (r == 0 && x->plane != PLANE_CONTROL) {
 		/* Browsers may use a sandbox's own ports: what protects them is the token. */
-		r = add(reply, "Access-Control-Allow-Origin", "*");
+		r = reply_add(reply, "Access-Control-Allow-Origin", "*");
 		if (r == 0)
-			r = add(reply, "Access-Control-Expose-Headers", "*");
+			r = reply_add(reply, "Access-Control-Expose-Headers", "*");
 	}
 	return r;
 }
@@ -65,9 +70,10 @@ int reply_made(struct request *r, unsigned status, struct MHD_Response *reply)
 }
 
 /* Takes over the response. */
-static int keep(struct exchange *x, unsigned status, const char *type, struct MHD_Response *reply)
+static int reply_keep(struct exchange *x, unsigned status, const char *type,
+		      struct MHD_Response *reply)
 {
-	int r = add_fields(x, reply, type);
+	int r = reply_add_fields(x, reply, type);
 
 	if (r < 0) {
 		MHD_destroy_response(reply);
@@ -88,7 +94,7 @@ static int reply_buffer(struct request *r, unsigned status, const char *type, ch
 			free(data);
 		return -ENOMEM;
 	}
-	n = keep(x, status, type, reply);
+	n = reply_keep(x, status, type, reply);
 	if (n == 0) {
 		x->text = data;
 		x->text_len = len;
@@ -158,7 +164,129 @@ int reply_failure(struct request *r, const struct fail *fail)
 			   r->id);
 }
 
-/* --- streams -------------------------------------------------------------------------------------- */
+/* --- about a sandbox: JSON for programs, a page for people ------------------------------------ */
+
+static bool wants_page(const struct request *r)
+{
+	const char *accept = request_header(r, "Accept");
+
+	return accept && strstr(accept, "text/html");
+}
+
+/* Nothing in a page is taken for anything but text. */
+static int page_add_escaped(struct buf *b, const char *text)
+{
+	int r = 0;
+
+	for (; *text && r == 0; text++) {
+		const char *as = *text == '&'  ? "&amp;" :
+				 *text == '<'  ? "&lt;" :
+				 *text == '>'  ? "&gt;" :
+				 *text == '"'  ? "&quot;" :
+				 *text == '\'' ? "&#39;" :
+						 NULL;
+
+		r = as ? buf_add(b, as, strlen(as)) : buf_add(b, text, 1);
+	}
+	return r;
+}
+
+/* No script, nothing from elsewhere: the policy in its header says so to the browser. */
+static int page_make(struct buf *b, unsigned status, const char *id, const char *message,
+		     const char *detail)
+{
+	char code[16];
+	const struct {
+		bool ours;
+		const char *text;
+	} part[] = {
+		{ true, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
+			"<meta name=\"viewport\" content=\"width=device-width\"><title>" },
+		{ true, code },
+		{ true, "</title><style>body{font:16px/1.5 sans-serif;max-width:36em;"
+			"margin:15vh auto;padding:0 1em}code{color:#666}</style><h1>" },
+		{ false, message },
+		{ true, detail ? "</h1><p>" : "</h1>" },
+		{ false, detail ? detail : "" },
+		{ true, "<p>Sandbox <code>" },
+		{ false, id },
+		{ true, "</code></html>\n" },
+	};
+	int r = 0;
+
+	(void)snprintf(code, sizeof(code), "%u", status);
+	for (size_t i = 0; i < ARRAY_SIZE(part) && r == 0; i++)
+		r = part[i].ours ? buf_add(b, part[i].text, strlen(part[i].text)) :
+				   page_add_escaped(b, part[i].text);
+	return r;
+}
+
+static int reply_page(struct request *r, unsigned status, const char *id, const char *message,
+		      const char *detail)
+{
+	_cleanup_(buf_done) struct buf page = BUF_INIT(PAGE_MAX);
+	int n = page_make(&page, status, id, message, detail);
+
+	if (n < 0)
+		return n;
+	reply_header(r, "Content-Security-Policy",
+		     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'");
+	reply_header(r, "Cache-Control", "no-store");
+	return reply_text(r, status, "text/html; charset=utf-8", (const char *)page.data);
+}
+
+int reply_sandbox(struct request *r, unsigned status, const char *sandbox_id, const char *message,
+		  const char *detail, bool with_port)
+{
+	json_t *body;
+
+	if (wants_page(r))
+		return reply_page(r, status, sandbox_id, message, detail);
+	body = json_pack("{s:s, s:s, s:i}", "sandboxId", sandbox_id, "message", message, "code",
+			 (int)status);
+	if (body && with_port)
+		(void)json_object_set_new(body, "port", json_integer(r->port));
+	if (body && detail)
+		(void)json_object_set_new(body, "detail", reply_safe_string(detail));
+	return reply_json(r, status, body);
+}
+
+/* One that there is, but that cannot be talked to: it is paused, or it ended while it was asked. */
+static void explain_gone(struct sandbox *b, const char **ret_word, char *text, size_t size)
+{
+	*ret_word = "paused";
+	(void)snprintf(text, size, "it is paused");
+	pthread_mutex_lock(&b->lock);
+	if (b->info.state == STORE_ENDED) {
+		*ret_word = reason_word(b->info.reason);
+		reason_text(&b->info, text, size);
+	}
+	pthread_mutex_unlock(&b->lock);
+}
+
+int reply_gone(struct request *r, const char *id)
+{
+	struct store_sandbox info = { 0 };
+	char text[160];
+	const char *word = "not_found";
+
+	(void)snprintf(text, sizeof(text), "there is no sandbox of this id");
+	if (r->sandbox) {
+		explain_gone(r->sandbox, &word, text, sizeof(text));
+	} else if (store_sandbox_get(r->server->store, id, &info) == 0) {
+		word = reason_word(info.reason);
+		reason_text(&info, text, sizeof(text));
+		store_sandbox_done(&info);
+	}
+	if (exchange_is_visit(exchange_of(r)) && wants_page(r))
+		return reply_page(r, 502, id, "The sandbox was not found", text);
+	return reply_json(r, 502,
+			  json_pack("{s:s, s:s, s:i, s:s, s:o}", "sandboxId", id, "message",
+				    "The sandbox was not found", "code", 502, "reason", word,
+				    "detail", reply_safe_string(text)));
+}
+
+/* --- streams ---------------------------------------------------------------------------------- */
 
 struct streaming {
 	struct request *request;
@@ -215,10 +343,10 @@ int reply_stream(struct request *r, unsigned status, const char *type, uint64_t 
 		free_stream(st);
 		return -ENOMEM;
 	}
-	return keep(exchange_of(r), status, type, reply);
+	return reply_keep(exchange_of(r), status, type, reply);
 }
 
-static int wait_for(struct request *r, int fd, short events, int other_fd, int timeout_ms)
+static int stream_wait_for(struct request *r, int fd, short events, int other_fd, int timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = fd, .events = events },
@@ -242,20 +370,20 @@ static int wait_for(struct request *r, int fd, short events, int other_fd, int t
 
 int stream_wait_either(struct request *r, int fd, int other_fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLIN, other_fd, timeout_ms);
+	return stream_wait_for(r, fd, POLLIN, other_fd, timeout_ms);
 }
 
 int stream_wait(struct request *r, int fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLIN, -EBADF, timeout_ms);
+	return stream_wait_for(r, fd, POLLIN, -EBADF, timeout_ms);
 }
 
 int stream_wait_both_ways(struct request *r, int fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
+	return stream_wait_for(r, fd, POLLIN | POLLOUT, -EBADF, timeout_ms);
 }
 
-int stream_wait_room(struct request *r, int fd, int other_fd, int timeout_ms)
+int stream_wait_space(struct request *r, int fd, int other_fd, int timeout_ms)
 {
-	return wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
+	return stream_wait_for(r, fd, POLLOUT, other_fd, timeout_ms);
 }

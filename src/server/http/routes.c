@@ -103,7 +103,7 @@ static int check_schemas(const json_t *doc, const struct operation *op, struct f
 	return spoilt(fail, name, text);
 }
 
-static int read_body(struct operation *op, const json_t *json)
+static int routes_read_body(struct operation *op, const json_t *json)
 {
 	const json_t *body = json_object_get(json, "requestBody");
 	const json_t *type = json_object_get(json_object_get(body, "content"), "application/json");
@@ -146,14 +146,15 @@ static int read_operation(struct routes *rs, const char *path, const char *metho
 	if (!op->route)
 		return spoilt(fail, name, "is described, but nothing handles it");
 	op->method = method;
-	/* Two planes may have the same path, for which OpenAPI has no words: x-path is the real one. */
+	/* Two planes may have the same path, for which OpenAPI has no words: x-path is the real
+	 * one. */
 	op->memory = strdup(own_path ? own_path : path);
 	if (!op->memory)
 		return -ENOMEM;
 	rs->n_operations++;
 	if (read_path(op, op->memory, parameters) < 0 || read_query(op, parameters) < 0)
 		return spoilt(fail, name, "has a path or parameters that cannot be used");
-	if (read_body(op, json) < 0)
+	if (routes_read_body(op, json) < 0)
 		return spoilt(fail, name, "its JSON body and its handler do not agree");
 	return check_schemas(rs->doc, op, fail);
 }
@@ -174,12 +175,12 @@ static int read_paths(struct routes *rs, const struct route *const handlers[_PLA
 	const json_t *paths = json_object_get(rs->doc, "paths");
 	const char *path, *key;
 	json_t *item, *json;
-	size_t room = 0;
+	size_t most = 0;
 	int r;
 
 	json_object_foreach((json_t *)(uintptr_t)paths, path, item)
-		room += json_object_size(item);
-	rs->operations = calloc(room ? room : 1, sizeof(struct operation));
+		most += json_object_size(item);
+	rs->operations = calloc(most ? most : 1, sizeof(struct operation));
 	if (!rs->operations)
 		return -ENOMEM;
 	json_object_foreach((json_t *)(uintptr_t)paths, path, item) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * openapi.json as a table: which operation a method and a path mean, and what its parameters and its body must look
- * like. Made once, when the service starts; a handler without a description, or the other way round, is an error then.
+ * openapi.json as a table: which operation a method and a path mean, and what its parameters and
+ * its body must look like. Made once, when the service starts; a handler without a description, or
+ * the other way round, is an error then.
  */
 #pragma once
 
@@ -52,8 +53,8 @@ void routes_free(struct routes *rs);
 #define ROUTES_ALLOW_SIZE 64
 
 /*
- * The operation of a path that was split, or NULL. *ret_allow is then "" when there is no such path, or the methods
- * that it has, for an Allow header. HEAD is where GET is.
+ * The operation of a path that was split, or NULL. *ret_allow is then "" when there is no such
+ * path, or the methods that it has, for an Allow header. HEAD is where GET is.
  */
 const struct operation *routes_match(const struct routes *rs, enum plane plane, const char *method,
 				     const struct uri_path *path,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/share.h"
 
-static struct share **bucket_of(struct shares *s, const char *name)
+static struct share **share_bucket(struct shares *s, const char *name)
 {
 	uint32_t h = 2166136261u;
 
@@ -12,7 +12,7 @@ static struct share **bucket_of(struct shares *s, const char *name)
 
 int share_take(struct shares *s, const char *name, size_t max, struct share **ret)
 {
-	struct share **bucket = bucket_of(s, name), *one;
+	struct share **bucket = share_bucket(s, name), *one;
 
 	for (one = *bucket; one && strcmp(one->name, name) != 0; one = one->next)
 		;
@@ -33,7 +33,7 @@ int share_take(struct shares *s, const char *name, size_t max, struct share **re
 
 void share_give(struct shares *s, struct share *one)
 {
-	struct share **at = bucket_of(s, one->name);
+	struct share **at = share_bucket(s, one->name);
 
 	if (--one->n > 0)
 		return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of something each of many has: connections of an address, runs of a key. The caller has a lock, but for held. */
+/* How much of something each of many has: connections of an address, runs of a key. The caller has
+ * a lock, but for held. */
 #pragma once
 
 #include "base/util.h"

@@ -9,7 +9,7 @@
 #define TEXT_LEN (VERSION_LEN + 43) /* base64 without padding */
 #define EXPIRATION_LEN_MAX 20       /* no number of seconds is longer */
 
-static void add(crypto_hash_sha256_state *st, const char *text)
+static void sign_add(crypto_hash_sha256_state *st, const char *text)
 {
 	crypto_hash_sha256_update(st, (const unsigned char *)text, strlen(text));
 }
@@ -34,12 +34,12 @@ int sign_prepare(const struct sign_request *q, struct sign_search *ret)
 		return -EINVAL;
 	ret->expiration = q->expiration;
 	crypto_hash_sha256_init(&ret->before);
-	add(&ret->before, q->path);
-	add(&ret->before, ":");
-	add(&ret->before, q->operation);
-	add(&ret->before, ":");
-	add(&ret->before, q->user);
-	add(&ret->before, ":");
+	sign_add(&ret->before, q->path);
+	sign_add(&ret->before, ":");
+	sign_add(&ret->before, q->operation);
+	sign_add(&ret->before, ":");
+	sign_add(&ret->before, q->user);
+	sign_add(&ret->before, ":");
 	return read_signature(q->signature, ret->wanted);
 }
 
@@ -48,10 +48,10 @@ bool sign_made_with(const struct sign_search *s, const char *token)
 	crypto_hash_sha256_state st = s->before;
 	unsigned char sum[crypto_hash_sha256_BYTES];
 
-	add(&st, token);
+	sign_add(&st, token);
 	if (s->expiration) {
-		add(&st, ":");
-		add(&st, s->expiration);
+		sign_add(&st, ":");
+		sign_add(&st, s->expiration);
 	}
 	crypto_hash_sha256_final(&st, sum);
 	return token_digest_equal(sum, s->wanted);

@@ -17,7 +17,8 @@ struct sign_request {
 /* Was the signature made with this token? Takes the same time whether or not. */
 bool sign_matches(const struct sign_request *q, const char *token);
 
-/* What of that does not depend on the token, for who has many to try: the client chooses how long its path is. */
+/* What of that does not depend on the token, for callers that have many to try: the client chooses
+ * how long its path is. */
 struct sign_search {
 	crypto_hash_sha256_state before; /* everything up to the token is in it */
 	unsigned char wanted[crypto_hash_sha256_BYTES];

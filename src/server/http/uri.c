@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 
-static int hex_digit(char c)
+static int uri_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -22,8 +22,8 @@ int uri_decode(const char *text, size_t len, bool plus, char *ret)
 		char c = text[i];
 
 		if (c == '%') {
-			int high = i + 2 < len ? hex_digit(text[i + 1]) : -1;
-			int low = i + 2 < len ? hex_digit(text[i + 2]) : -1;
+			int high = i + 2 < len ? uri_hex_digit(text[i + 1]) : -1;
+			int low = i + 2 < len ? uri_hex_digit(text[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return -EINVAL;
@@ -81,7 +81,7 @@ int uri_split_path(const char *path, size_t len, struct uri_path *ret)
 }
 
 /* One "name=value" of len bytes; what is decoded goes to *memory, which moves on. */
-static int add_pair(struct uri_query *q, const char *text, size_t len, char **memory)
+static int uri_add_pair(struct uri_query *q, const char *text, size_t len, char **memory)
 {
 	const char *equals = memchr(text, '=', len);
 	size_t name_len = equals ? (size_t)(equals - text) : len;
@@ -112,7 +112,8 @@ int uri_parse_query(const char *text, struct uri_query *ret)
 	char *memory;
 	int r = 0;
 
-	/* Decoding never makes text longer; each pair needs two terminators, one of which is the '=' or '&'. */
+	/* Decoding never makes text longer; each pair needs two terminators, one of which is the
+	 * '=' or '&'. */
 	q.memory = malloc(2 * len + 2);
 	if (!q.memory)
 		return -ENOMEM;
@@ -121,7 +122,7 @@ int uri_parse_query(const char *text, struct uri_query *ret)
 		size_t n = strcspn(text, "&");
 
 		if (n > 0)
-			r = add_pair(&q, text, n, &memory);
+			r = uri_add_pair(&q, text, n, &memory);
 		text += n + (text[n] == '&');
 	}
 	if (r < 0) {

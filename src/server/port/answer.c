@@ -6,7 +6,7 @@
 
 #include <strings.h>
 
-static int wrong(struct port_answer *a, const char *what)
+static int answer_wrong(struct port_answer *a, const char *what)
 {
 	a->broken = what;
 	return -EPROTO;
@@ -37,7 +37,7 @@ bool port_is_lines(const char *head, size_t len)
 	return true;
 }
 
-/* --- the head ------------------------------------------------------------------------------------------ */
+/* --- the head --------------------------------------------------------------------------------- */
 
 /* While the library reads a head. */
 struct reading {
@@ -119,11 +119,11 @@ static int read_framing(struct port_answer *a, bool to_head)
 	}
 	a->length = UINT64_MAX;
 	if (n > 1)
-		return wrong(a, "it says its length more than once");
+		return answer_wrong(a, "it says its length more than once");
 	if (encoding && (strcasecmp(encoding, "chunked") != 0 || a->parser.http_minor == 0))
-		return wrong(a, "it has a Transfer-Encoding other than chunked");
+		return answer_wrong(a, "it has a Transfer-Encoding other than chunked");
 	if (length && (parse_u64(length, &a->length) < 0 || a->length > INT64_MAX))
-		return wrong(a, "its Content-Length is not a number");
+		return answer_wrong(a, "its Content-Length is not a number");
 	if (to_head || a->status < 200 || a->status == 204 || a->status == 304)
 		a->body = PORT_BODY_NONE;
 	else if (encoding)
@@ -146,20 +146,20 @@ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_he
 	ret->n_fields = 0;
 	ret->broken = NULL;
 	if (len < 7 || memcmp(head, "HTTP/1.", 7) != 0)
-		return wrong(ret,
-			     "it is not HTTP/1.1"); /* the library would pass over empty lines */
+		return answer_wrong(
+			ret, "it is not HTTP/1.1"); /* the library would pass over empty lines */
 	if (!port_is_lines(head, len))
-		return wrong(ret, "its head is not made of lines that end with CR LF");
+		return answer_wrong(ret, "its head is not made of lines that end with CR LF");
 	http_parse_answers(p);
 	p->data = &reading;
 	if (!http_parse(p, &settings, head, len, &used) || used != len || !reading.complete)
-		return wrong(ret, "its head cannot be read");
+		return answer_wrong(ret, "its head cannot be read");
 	p->data = NULL;
 	if (p->http_minor > 1)
-		return wrong(ret, "it is not HTTP/1.1");
+		return answer_wrong(ret, "it is not HTTP/1.1");
 	ret->status = p->status_code;
 	if (ret->status < 100 || ret->status > 599)
-		return wrong(ret, "its status is not one of HTTP");
+		return answer_wrong(ret, "its status is not one of HTTP");
 	end_fields(ret);
 	r = read_framing(ret, to_head);
 	ret->keeps = r == 0 && ret->body != PORT_BODY_TO_END &&
@@ -192,7 +192,7 @@ bool port_list_has(const char *list, const char *word)
 	return false;
 }
 
-/* --- chunks ---------------------------------------------------------------------------------------------- */
+/* --- chunks ----------------------------------------------------------------------------------- */
 
 struct unchunking {
 	char *to;
@@ -200,7 +200,7 @@ struct unchunking {
 	bool end;
 };
 
-static int on_body(http_parser *p, const char *text, size_t len)
+static int on_chunk(http_parser *p, const char *text, size_t len)
 {
 	struct unchunking *u = p->data;
 
@@ -209,7 +209,7 @@ static int on_body(http_parser *p, const char *text, size_t len)
 	return 0;
 }
 
-static int on_end(http_parser *p)
+static int on_chunks_end(http_parser *p)
 {
 	struct unchunking *u = p->data;
 
@@ -221,8 +221,8 @@ ssize_t port_answer_unchunk(struct port_answer *a, char *data, size_t len, bool 
 			    size_t *ret_rest)
 {
 	/* Trailers are dropped: nobody asks for their callbacks. */
-	static const http_parser_settings settings = { .on_body = on_body,
-						       .on_message_complete = on_end };
+	static const http_parser_settings settings = { .on_body = on_chunk,
+						       .on_message_complete = on_chunks_end };
 	struct unchunking u = { .to = data };
 	size_t used;
 	bool good;

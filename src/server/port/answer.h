@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program in a box answers, read strictly: an answer that two readers could understand differently is none.
- * Pure: bytes in, a structure out. The library does the grammar; what it is lenient about is refused here.
+ * What a program in a box answers, read strictly: an answer that two readers could understand
+ * differently is none. Pure: bytes in, a structure out. The library does the grammar; what it is
+ * lenient about is refused here.
  */
 #pragma once
 
@@ -37,8 +38,9 @@ struct port_answer {
 };
 
 /*
- * The HTTP library takes LF alone for a line end and joins folded lines. Others do not, so before it sees anything: every
- * line ends with CR LF, none begins with a blank, and nothing in one is a control character.
+ * The HTTP library takes LF alone for a line end and joins folded lines. Others do not, so before
+ * it sees anything: every line ends with CR LF, none begins with a blank, and nothing in one is a
+ * control character.
  */
 bool port_is_lines(const char *head, size_t len);
 
@@ -46,8 +48,8 @@ bool port_is_lines(const char *head, size_t len);
 size_t port_head_end(const char *data, size_t len);
 
 /*
- * Reads a head of exactly len bytes, which is changed in place. to_head: the answer is to a HEAD request. 0, or -EPROTO
- * with ret->broken.
+ * Reads a head of exactly len bytes, which is changed in place. to_head: the answer is to a HEAD
+ * request. 0, or -EPROTO with ret->broken.
  */
 _must_check_ int port_answer_read(struct port_answer *ret, char *head, size_t len, bool to_head);
 
@@ -56,8 +58,9 @@ const char *port_answer_get(const struct port_answer *a, const char *name);
 bool port_list_has(const char *list, const char *word);
 
 /*
- * Takes the chunks apart: len bytes of data, what was in them is moved to its front. Returns how much that is, which
- * may be nothing, or -EPROTO. *ret_end: the last one was seen; *ret_rest is how many bytes behind it there are.
+ * Takes the chunks apart: len bytes of data, what was in them is moved to its front. Returns how
+ * much that is, which may be nothing, or -EPROTO. *ret_end: the last one was seen; *ret_rest is how
+ * many bytes behind it there are.
  */
 ssize_t port_answer_unchunk(struct port_answer *a, char *data, size_t len, bool *ret_end,
 			    size_t *ret_rest);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the express way, and the one that asks the warden for sockets. */
+/* The threads of the express way, the one that asks the warden for sockets, and the calls to
+ * programs. */
 #include "server/port/express_priv.h"
 
 #include "base/clock.h"
-#include "server/port/ask.h"
 
 #include <sched.h>
 #include <sys/eventfd.h>
 
 #define THREADS_MAX 4
 #define EVENTS 64
-#define LOOK_US UINT64_C(25000) /* after idle lines, */
-#define CALM_MS 1000            /* and after the rest when there is none */
+#define LOOK_US UINT64_C(25000) /* after the visitors, at most so often, */
+#define LOOK_MS 1000            /* and at least */
 #define STOP_US UINT64_C(50000) /* for what is under way when the service stops */
+/* A program with a short queue makes the kernel try again after a second. */
+#define CONNECT_US UINT64_C(2500000)
 
 struct express {
 	struct server *server;
@@ -22,28 +24,28 @@ struct express {
 	bool dialer_started;
 	pthread_mutex_t lock; /* for what follows */
 	pthread_cond_t wanted;
-	struct line *orders; /* oldest first */
-	struct line **orders_end;
+	struct call *orders; /* oldest first */
+	struct call **orders_end;
 	bool stop;
 	struct express_thread thread[];
 };
 
-static int watch(struct express_thread *t, int how, int fd, void *source)
+int express_watch(struct express_thread *t, int fd, void *source)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 				 .data.ptr = source };
 
-	return epoll_ctl(t->epoll_fd, how, fd, &e) < 0 ? -errno : 0;
+	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-int express_watch(struct express_thread *t, int fd, void *source)
+/* The same for the next event only, of a call; what was awaited before is forgotten. */
+static int express_await(struct express_thread *t, int fd, uint32_t event, void *source)
 {
-	return watch(t, EPOLL_CTL_ADD, fd, source);
-}
+	struct epoll_event e = { .events = event | EPOLLRDHUP | EPOLLONESHOT, .data.ptr = source };
 
-void express_watch_again(struct express_thread *t, int fd, void *source)
-{
-	(void)watch(t, EPOLL_CTL_MOD, fd, source);
+	if (epoll_ctl(t->epoll_fd, EPOLL_CTL_MOD, fd, &e) == 0)
+		return 0;
+	return epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 void express_unwatch(struct express_thread *t, int fd)
@@ -51,20 +53,9 @@ void express_unwatch(struct express_thread *t, int fd)
 	(void)epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-struct express_thread *express_other_thread(const struct express_thread *t,
-					    const struct express_thread *last)
-{
-	struct express *e = t->express;
-	size_t i = last ? (size_t)(last - e->thread) + 1 : 0;
+/* --- the dialer ------------------------------------------------------------------------------- */
 
-	if (i < e->n_threads && &e->thread[i] == t)
-		i++;
-	return i < e->n_threads ? &e->thread[i] : NULL;
-}
-
-/* --- the dialer ------------------------------------------------------------------------------------------ */
-
-void express_dial(struct express *e, struct line *l)
+static void express_dial(struct express *e, struct call *l)
 {
 	l->next = NULL;
 	pthread_mutex_lock(&e->lock);
@@ -74,9 +65,9 @@ void express_dial(struct express *e, struct line *l)
 	pthread_mutex_unlock(&e->lock);
 }
 
-static struct line *next_order(struct express *e)
+static struct call *dialer_next(struct express *e)
 {
-	struct line *l;
+	struct call *l;
 
 	pthread_mutex_lock(&e->lock);
 	while (!e->orders && !e->stop)
@@ -91,7 +82,7 @@ static struct line *next_order(struct express *e)
 	return l;
 }
 
-static void bring(struct line *l)
+static void dialer_bring(struct call *l)
 {
 	struct express_thread *t = l->thread;
 
@@ -103,38 +94,178 @@ static void bring(struct line *l)
 }
 
 /* One order after the other: the warden, which they are for, does one thing after the other. */
-static void *dial(void *arg)
+static void *dialer_run(void *arg)
 {
 	struct express *e = arg;
-	struct line *l;
+	struct call *l;
 
-	while ((l = next_order(e))) {
+	while ((l = dialer_next(e))) {
 		l->fd = port_link_socket(l->sandbox, 4);
-		bring(l);
+		dialer_bring(l);
 	}
 	return NULL;
 }
 
-/* --- a thread --------------------------------------------------------------------------------------------- */
+/* --- a call ----------------------------------------------------------------------------------- */
 
-static void take_dialed(struct express_thread *t)
+static struct call *call_new(struct visitor *v)
 {
-	struct line *list;
+	struct call *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->kind = EXPRESS_CALL;
+	l->thread = v->thread;
+	l->port = v->port;
+	l->fd = -EBADF;
+	return l;
+}
+
+static struct call *call_from_pool(struct visitor *v)
+{
+	struct port_link *link = port_pool_take(v->thread->server->ports, v->sandbox, v->port);
+	struct call *l = link ? call_new(v) : NULL;
+
+	if (l)
+		l->link = link;
+	else
+		port_link_close(link);
+	return l;
+}
+
+static struct call *call_dial(struct visitor *v)
+{
+	struct call *l = call_new(v);
+
+	if (!l)
+		return NULL;
+	l->sandbox = v->sandbox;
+	sandbox_ref(l->sandbox);
+	l->dialing = true;
+	express_dial(v->thread->express, l);
+	return l;
+}
+
+struct call *call_take(struct visitor *v)
+{
+	struct call *l = call_from_pool(v);
+
+	if (!l)
+		l = call_dial(v);
+	if (l)
+		l->visitor = v;
+	return l;
+}
+
+/* --- its end ---------------------------------------------------------------------------------- */
+
+static void call_drop(struct call *l)
+{
+	/* Closing would not do: the warden made the socket, and a child that it forked
+	 * meanwhile has it, too. */
+	if (l->link || l->fd >= 0)
+		express_unwatch(l->thread, l->link ? l->link->op.sock : l->fd);
+	l->visitor = NULL;
+	fd_closep(&l->fd);
+	sandbox_putp(&l->sandbox);
+	if (l->link)
+		op_close(&l->link->op); /* at once; the rest at the end of the round */
+	l->next = l->thread->dead_calls;
+	l->thread->dead_calls = l;
+}
+
+void call_release(struct call *l, bool keep)
+{
+	l->visitor = NULL;
+	if (l->dialing)
+		return; /* it comes back, and finds nobody */
+	if (keep)       /* its last event has come, and it awaits no other */
+		port_pool_put(l->thread->server->ports, take_ptr(l->link));
+	call_drop(l);
+}
+
+/* --- connecting ------------------------------------------------------------------------------- */
+
+static void call_failed(struct call *l)
+{
+	visitor_call_ready(l->visitor, false);
+}
+
+static void call_dialed(struct call *l)
+{
+	int r;
+
+	l->dialing = false;
+	if (!l->visitor) {
+		call_drop(l);
+		return;
+	}
+	l->since_us = l->thread->now_us;
+	r = l->fd < 0 ? l->fd : port_link_connect(l->fd, 4, l->port);
+	if ((r < 0 && r != -EINPROGRESS) || express_await(l->thread, l->fd, EPOLLOUT, l) < 0)
+		call_failed(l);
+}
+
+bool call_is_stuck(const struct call *l)
+{
+	return !l->dialing && !l->link && l->thread->now_us - l->since_us >= CONNECT_US;
+}
+
+static bool call_is_connected(int fd)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 && err == 0;
+}
+
+/* It is connected, or was refused. */
+static void call_connected(struct call *l)
+{
+	if (!call_is_connected(l->fd) ||
+	    port_link_adopt(take_fd(&l->fd), l->sandbox, l->port, &l->link) < 0) {
+		call_failed(l);
+		return;
+	}
+	sandbox_putp(&l->sandbox);
+	visitor_call_ready(l->visitor, true);
+}
+
+int call_await(struct call *l)
+{
+	return express_await(l->thread, l->link->op.sock, EPOLLIN, l);
+}
+
+static void call_event(struct call *l)
+{
+	if (!l->visitor)
+		return; /* it was dropped in this round */
+	if (l->link)
+		visitor_hear(l->visitor);
+	else
+		call_connected(l);
+}
+
+/* --- a thread --------------------------------------------------------------------------------- */
+
+static void thread_take_dialed(struct express_thread *t)
+{
+	struct call *list;
 
 	pthread_mutex_lock(&t->lock);
 	list = t->dialed;
 	t->dialed = NULL;
 	pthread_mutex_unlock(&t->lock);
 	while (list) {
-		struct line *l = list;
+		struct call *l = list;
 
 		list = l->next;
 		l->next = NULL;
-		line_dialed(l);
+		call_dialed(l);
 	}
 }
 
-static void take_event(struct express_thread *t, const struct epoll_event *e)
+static void thread_take_event(struct express_thread *t, const struct epoll_event *e)
 {
 	eventfd_t n;
 
@@ -142,8 +273,8 @@ static void take_event(struct express_thread *t, const struct epoll_event *e)
 	case EXPRESS_VISITOR:
 		visitor_event(e->data.ptr, e->events);
 		break;
-	case EXPRESS_LINE:
-		line_event(e->data.ptr, e->events);
+	case EXPRESS_CALL:
+		call_event(e->data.ptr);
 		break;
 	case EXPRESS_WAKE:
 	default:
@@ -152,24 +283,8 @@ static void take_event(struct express_thread *t, const struct epoll_event *e)
 	}
 }
 
-static void free_robbed(struct express_thread *t)
+static void thread_bury(struct express_thread *t)
 {
-	struct line *list;
-
-	pthread_mutex_lock(&t->lock);
-	list = take_ptr(t->robbed);
-	pthread_mutex_unlock(&t->lock);
-	while (list) {
-		struct line *l = list;
-
-		list = l->next;
-		free(l);
-	}
-}
-
-static void bury(struct express_thread *t)
-{
-	free_robbed(t);
 	while (t->dead_visitors) {
 		struct visitor *v = t->dead_visitors;
 
@@ -177,28 +292,27 @@ static void bury(struct express_thread *t)
 		buf_done(&v->out);
 		free(v);
 	}
-	while (t->dead_lines) {
-		struct line *l = t->dead_lines;
+	while (t->dead_calls) {
+		struct call *l = t->dead_calls;
 
-		t->dead_lines = l->next;
+		t->dead_calls = l->next;
 		port_link_close(l->link);
 		free(l);
 	}
 }
 
-static void look_after(struct express_thread *t)
+static void thread_look_after(struct express_thread *t)
 {
 	if (t->now_us - t->looked_us < LOOK_US)
 		return;
 	t->looked_us = t->now_us;
-	lines_look_after(t);
 	for (struct visitor *v = visitors_first(t), *next; v; v = next) {
 		next = v->next;
 		visitor_look_after(v);
 	}
 }
 
-static bool is_stopping(struct express *e)
+static bool express_is_stopping(struct express *e)
 {
 	bool stop;
 
@@ -208,41 +322,40 @@ static bool is_stopping(struct express *e)
 	return stop;
 }
 
-static void one_round(struct express_thread *t)
+static void thread_round(struct express_thread *t)
 {
 	struct epoll_event events[EVENTS];
-	int n = epoll_wait(t->epoll_fd, events, EVENTS,
-			   lines_any_idle(t) ? (int)(LOOK_US / 1000) : CALM_MS);
+	int n = epoll_wait(t->epoll_fd, events, EVENTS, LOOK_MS);
 
 	t->now_us = clock_boot_us();
 	for (int i = 0; i < n; i++)
-		take_event(t, &events[i]);
-	take_dialed(t);
-	look_after(t);
-	bury(t);
+		thread_take_event(t, &events[i]);
+	thread_take_dialed(t);
+	thread_look_after(t);
+	thread_bury(t);
 }
 
-static void *run(void *arg)
+static void *thread_run(void *arg)
 {
 	struct express_thread *t = arg;
 	uint64_t stopped_us = 0;
 
 	while (!stopped_us || (visitors_first(t) && t->now_us - stopped_us < STOP_US)) {
-		one_round(t);
-		if (!stopped_us && is_stopping(t->express))
+		thread_round(t);
+		if (!stopped_us && express_is_stopping(t->express))
 			stopped_us = t->now_us;
 	}
 	while (visitors_first(t))
 		visitor_break_off(visitors_first(t));
-	lines_drop_idle(t);
-	bury(t);
+	thread_bury(t);
 	return NULL;
 }
 
-/* --- all of them --------------------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
-int express_give(struct express *e, struct connection *c, const struct sockaddr_storage *peer)
+int express_take(struct server *s, struct connection *c, const struct sockaddr_storage *peer)
 {
+	struct express *e = s->express;
 	unsigned n = __atomic_fetch_add(&e->next, 1, __ATOMIC_RELAXED);
 
 	return visitor_new(&e->thread[n % e->n_threads], c, peer);
@@ -263,22 +376,22 @@ static int thread_start(struct express *e, struct express_thread *t)
 	if (t->epoll_fd < 0 || t->wake_fd < 0 ||
 	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->wake_fd, &wake) < 0)
 		return -errno;
-	r = pthread_create(&t->pthread, NULL, run, t);
+	r = pthread_create(&t->pthread, NULL, thread_run, t);
 	t->started = r == 0;
 	return -r;
 }
 
 static void thread_free(struct express_thread *t)
 {
-	take_dialed(t); /* nobody waits for them */
-	bury(t);
+	thread_take_dialed(t); /* nobody waits for them */
+	thread_bury(t);
 	buf_done(&t->head);
 	fd_close(t->wake_fd);
 	fd_close(t->epoll_fd);
 	pthread_mutex_destroy(&t->lock);
 }
 
-static size_t how_many(void)
+static size_t threads_wanted(void)
 {
 	cpu_set_t set;
 	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : CPU_COUNT(&set);
@@ -288,7 +401,7 @@ static size_t how_many(void)
 
 int express_start(struct server *s, struct express **ret)
 {
-	size_t n = how_many();
+	size_t n = threads_wanted();
 	struct express *e = calloc(1, sizeof(*e) + n * sizeof(e->thread[0]));
 	int r;
 
@@ -298,7 +411,7 @@ int express_start(struct server *s, struct express **ret)
 	e->orders_end = &e->orders;
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->wanted, NULL);
-	r = -pthread_create(&e->dialer, NULL, dial, e);
+	r = -pthread_create(&e->dialer, NULL, dialer_run, e);
 	e->dialer_started = r == 0;
 	for (; r == 0 && e->n_threads < n; e->n_threads++)
 		r = thread_start(e, &e->thread[e->n_threads]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "server/port/port.h"
+#include "server/http/request_log.h"
 #include "server/port/express.h"
 #include "server/port/head.h"
-#include "server/port/log.h"
+#include "server/port/port.h"
 
 #include <arpa/inet.h>
 #include <sys/epoll.h>
@@ -16,12 +16,12 @@
 enum express_kind {
 	EXPRESS_WAKE,
 	EXPRESS_VISITOR,
-	EXPRESS_LINE,
+	EXPRESS_CALL,
 };
 
 enum visitor_state {
 	VISITOR_WAITING, /* for a request */
-	VISITOR_DIALING, /* for a line to the program */
+	VISITOR_DIALING, /* for a connection to the program */
 	VISITOR_ASKING,  /* for the head of the answer: the request is still in the kernel */
 	VISITOR_HEARING, /* for more of the answer */
 };
@@ -36,7 +36,7 @@ struct visitor {
 	bool more;           /* bytes came since we last looked */
 	bool leaving;        /* the client will not say any more */
 	uint64_t leaving_us; /* since then */
-	struct line *line;   /* while not WAITING */
+	struct call *call;   /* while not WAITING */
 	uint64_t taken;      /* bytes of all requests so far */
 	struct visitor *next, *prev;
 	struct sockaddr_storage peer;
@@ -51,28 +51,29 @@ struct visitor {
 	unsigned interim; /* answers of 1xx so far */
 	/* of the answer: */
 	struct port_answer answer;
-	uint64_t left;       /* of a body of known length */
-	bool ended;          /* all of it has been received */
-	struct buf out;      /* what the client has not taken yet, */
-	size_t out_start;    /* from here on */
-	struct port_log log; /* of the visits that have not been written to the log */
+	uint64_t left;        /* of a body of known length */
+	bool ended;           /* all of it has been received */
+	struct buf out;       /* what the client has not taken yet, */
+	size_t out_start;     /* from here on */
+	struct visit_log log; /* of the visits that have not been written to the log */
 };
 
-/* A connection to a program, or one that is to be. */
-struct line {
+/*
+ * A connection to a program, or one that is to be, for one request. It comes from the pool and goes
+ * back there with the end of the answer, so that a program that serves one connection at a time is
+ * never asked on another one while we hold the first.
+ */
+struct call {
 	enum express_kind kind;
 	struct express_thread *thread;
-	struct visitor *visitor; /* NULL: it is idle, or nobody waits for it any more */
+	struct visitor *visitor; /* NULL: nobody waits for it any more */
 	struct sandbox *sandbox; /* a reference, until there is a link */
 	uint32_t port;
 	int fd;            /* until there is a link; what the dialer found */
-	uint64_t since_us; /* idle, or being connected, since then */
+	uint64_t since_us; /* being connected since then */
 	struct port_link *link;
-	bool dialing; /* the dialer has it */
-	bool idle;    /* under the thread's lock */
-	bool hung_up; /* the program has: what there is must be read to its end */
-	bool dead;
-	struct line *next, *prev; /* among the idle ones, or those that the dialer has */
+	bool dialing;      /* the dialer has it */
+	struct call *next; /* among those that the dialer has, or that are closed */
 };
 
 struct express_thread {
@@ -86,69 +87,44 @@ struct express_thread {
 	uint64_t looked_us;
 	/* Closed in this round: events of the same round may still be about them. */
 	struct visitor *dead_visitors;
-	struct line *dead_lines;
+	struct call *dead_calls;
 	pthread_mutex_t lock; /* for what follows, up to dialed */
 	struct visitor *visitors;
-	struct line *idle_newest, *idle_oldest;
-	struct line *robbed;    /* by other threads: empty, and to be freed after this round */
-	struct line *dialed;    /* that the dialer is through with */
+	struct call *dialed;    /* that the dialer is through with */
 	struct buf head;        /* one that is being written */
 	struct port_head asked; /* the last one that was read */
 	char peeked[PORT_EXPRESS_HEAD_MAX];
 	char piece[EXPRESS_PIECE];
 };
 
-/* --- port/express.c --- */
+/* --- port/express.c --------------------------------------------------------------------------- */
 
+/* What happens to the descriptor is told to its source from now on: a visitor. */
 _must_check_ int express_watch(struct express_thread *t, int fd, void *source);
 void express_unwatch(struct express_thread *t, int fd);
-/* Says once more what there is, for who stopped before there was nothing left. */
-void express_watch_again(struct express_thread *t, int fd, void *source);
-/* The one after last (NULL: the first) that is not this one; NULL: there are no more. */
-struct express_thread *express_other_thread(const struct express_thread *t,
-					    const struct express_thread *last);
-/* Asks the dialer for a socket; the line comes back as dialed. */
-void express_dial(struct express *e, struct line *l);
 
-/* --- port/visitor.c --- */
+/* One from the pool, or one without a link yet, for which visitor_call_ready() will be called.
+ * NULL: none can be made. */
+struct call *call_take(struct visitor *v);
+/* Tells the visitor, once, when there is something to read: visitor_hear(). */
+_must_check_ int call_await(struct call *l);
+/* Nobody accepts: the program does not come to it. */
+bool call_is_stuck(const struct call *l);
+/* Nobody needs it now; the next request may have its link, or not. */
+void call_release(struct call *l, bool keep);
+
+/* --- port/visitor.c --------------------------------------------------------------------------- */
 
 _must_check_ int visitor_new(struct express_thread *t, struct connection *c,
 			     const struct sockaddr_storage *peer);
 void visitor_event(struct visitor *v, uint32_t events);
-/* Its line is connected, or (not ok) cannot be. */
-void visitor_line_ready(struct visitor *v, bool ok);
-/* The answer is complete, and so is what the client was sent. */
-void visitor_finish(struct visitor *v);
-/* To the library, with the request as it came. Not once there was an answer. */
-void visitor_hand_over(struct visitor *v);
-void visitor_drop(struct visitor *v);
+/* Its call is connected, or (not ok) cannot be. */
+void visitor_call_ready(struct visitor *v, bool ok);
+/* Its call has something to read. */
+void visitor_hear(struct visitor *v);
 /* So that the client cannot take what it has for the whole. */
 void visitor_break_off(struct visitor *v);
 /* From time to time. */
 void visitor_look_after(struct visitor *v);
 /* Those of a thread, newest first; only the thread itself takes any out. */
 struct visitor *visitors_first(struct express_thread *t);
-
-/* --- port/line.c --- */
-
-/* An idle one, or one without a link yet, for which visitor_line_ready() will be called. NULL: none can be made. */
-struct line *line_take(struct visitor *v);
-void line_event(struct line *l, uint32_t events);
-/* The dialer is through with it. */
-void line_dialed(struct line *l);
-/* Nobody accepts: the program does not come to it. */
-bool line_is_stuck(const struct line *l);
-/* Nobody needs it now; the next one may have it, or not. */
-void line_release(struct line *l, bool keep);
-void line_drop(struct line *l);
-/* What was idle for a moment is for all threads; what is not connected by now never will be. */
-void lines_look_after(struct express_thread *t);
-void lines_drop_idle(struct express_thread *t);
-bool lines_any_idle(struct express_thread *t);
-
-/* --- port/relay.c --- */
-
-/* The line may have something to read. */
-void relay_line(struct visitor *v);
-/* The client can take more. */
-void relay_client(struct visitor *v);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections to ports that have served a request and can serve another. They stay for a moment only: most programs
- * close one that is idle after five seconds. A thread looks after them each second, so those of a sandbox that was
- * paused or has ended (which hung them up) go as well; no more than a second later nothing holds its network.
+ * Connections to ports that have served a request and can serve another. They stay for a moment
+ * only: most programs close one that is idle after five seconds. A thread looks after them each
+ * second, so those of a sandbox that was paused or has ended (which hung them up) go as well; no
+ * more than a second later nothing holds its network.
  */
 #include "server/port/port.h"
 
@@ -24,12 +25,12 @@ struct port_pool {
 	int stop_fd;
 };
 
-static uint64_t now_ms(void)
+static uint64_t pool_now_ms(void)
 {
 	return clock_boot_us() / 1000;
 }
 
-static void take_out(struct port_pool *p, struct port_link *l)
+static void pool_take_out(struct port_pool *p, struct port_link *l)
 {
 	if (l->prev)
 		l->prev->next = l->next;
@@ -52,17 +53,17 @@ static bool is_quiet(const struct port_link *l)
 }
 
 /* Moves to a list what is too old or dead, or everything. */
-static struct port_link *take_stale(struct port_pool *p, bool all)
+static struct port_link *pool_take_stale(struct port_pool *p, bool all)
 {
 	struct port_link *list = NULL, *l, *prev;
-	uint64_t now = now_ms();
+	uint64_t now = pool_now_ms();
 
 	pthread_mutex_lock(&p->lock);
 	for (l = p->oldest; l; l = prev) {
 		prev = l->prev;
 		if (!all && now - l->idle_since_ms < IDLE_MS && is_quiet(l))
 			continue;
-		take_out(p, l);
+		pool_take_out(p, l);
 		l->next = list;
 		list = l;
 	}
@@ -70,7 +71,7 @@ static struct port_link *take_stale(struct port_pool *p, bool all)
 	return list;
 }
 
-static void close_all(struct port_link *list)
+static void pool_close_all(struct port_link *list)
 {
 	while (list) {
 		struct port_link *next = list->next;
@@ -80,13 +81,13 @@ static void close_all(struct port_link *list)
 	}
 }
 
-static void *look_after(void *arg)
+static void *pool_look_after(void *arg)
 {
 	struct port_pool *p = arg;
 	struct pollfd stop = { .fd = p->stop_fd, .events = POLLIN };
 
 	while (poll(&stop, 1, LOOK_MS) <= 0)
-		close_all(take_stale(p, false));
+		pool_close_all(pool_take_stale(p, false));
 	return NULL;
 }
 
@@ -99,7 +100,7 @@ int port_pool_start(struct port_pool **ret)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
 	p->stop_fd = eventfd(0, EFD_CLOEXEC);
-	r = p->stop_fd < 0 ? -errno : -pthread_create(&p->thread, NULL, look_after, p);
+	r = p->stop_fd < 0 ? -errno : -pthread_create(&p->thread, NULL, pool_look_after, p);
 	if (r < 0) {
 		fd_close(p->stop_fd);
 		pthread_mutex_destroy(&p->lock);
@@ -116,7 +117,7 @@ void port_pool_stop(struct port_pool *p)
 		return;
 	(void)eventfd_write(p->stop_fd, 1);
 	pthread_join(p->thread, NULL);
-	close_all(take_stale(p, true));
+	pool_close_all(pool_take_stale(p, true));
 	fd_close(p->stop_fd);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -131,7 +132,7 @@ struct port_link *port_pool_take(struct port_pool *p, const struct sandbox *b, u
 		for (l = p->newest; l && (l->op.sandbox != b || l->port != port); l = l->next)
 			;
 		if (l)
-			take_out(p, l);
+			pool_take_out(p, l);
 		pthread_mutex_unlock(&p->lock);
 		if (!l || is_quiet(l))
 			return l;
@@ -144,11 +145,11 @@ void port_pool_put(struct port_pool *p, struct port_link *l)
 	struct port_link *out = NULL;
 
 	l->used = true;
-	l->idle_since_ms = now_ms();
+	l->idle_since_ms = pool_now_ms();
 	pthread_mutex_lock(&p->lock);
 	if (p->n >= IDLE_MAX) {
 		out = p->oldest;
-		take_out(p, out);
+		pool_take_out(p, out);
 	}
 	l->prev = NULL;
 	l->next = p->newest;

@@ -2,27 +2,26 @@
 /*
  * Preview: requests for ports of a sandbox that are its own programs', not ours.
  *
- * Theory of operation: such a request goes through the same door as any other (http/http.c, http/head.c, http/access.c) and is then a
- * route like those of files and commands, port_route. Its thread connects to the port from inside the box's network (a
- * socket that the warden made there), sends the request on, and the answer back, piece by piece:
+ * Theory of operation: most of them take the express way (port/express.h). The others (a body, a
+ * WebSocket, TLS, a sandbox that is to be woken, whatever is unusual) go through the same door as
+ * any request to us and are then a route like those of files and commands, port_route. Their thread
+ * connects to the port from inside the box's network (a socket that the warden made there), sends
+ * the request on, and the answer back, piece by piece:
  *
- *	port/request.c   the route: the head that is sent, the body, and what to do when a program is not there
- *	port/field.c     the head that is sent: what the library knows of the request
- *	port/ask.c       the head that is sent: how it is written
- *	port/rules.c     which headers go in and which come out
- *	port/link.c      a connection to a port; what is sent and received on it
- *	port/tls.c       TLS on it
- *	port/pool.c      connections that can be used again
- *	port/answer.c    what the program answers, read strictly
- *	port/reply.c     the answer on its way to the client
+ *	port/visit.c     the route: the head and the body that are sent, what comes back
  *	port/upgrade.c   WebSockets: bytes both ways
- *	port/page.c      our own answers, for programs and for people
- *	port/log.c       visits in the log
  *
- * Most visits never come here: port/express.h.
+ * Both ways have in common:
  *
- * The program is hostile, and so is the client. Neither learns anything of the other that is ours: no key and no token
- * of this service goes in, and what comes out by our own address cannot act there.
+ *	port/link.c      a connection to a port, with TLS or without, and what goes over it
+ *	port/pool.c      connections that can be used again
+ *	port/head.c      the head that is sent
+ *	port/answer.c    what the program answers, read strictly
+ *	port/rules.c     which headers go in and which come out
+ *
+ * The program is hostile, and so is the client. Neither learns anything of the other that is ours:
+ * no key and no token of this service goes in, and what comes out by our own address cannot act
+ * there.
  */
 #pragma once
 
@@ -33,7 +32,7 @@
 
 #include <netinet/in.h>
 
-/* --- a connection to a port (port/link.c) ---------------------------------------------------------------- */
+/* --- a connection to a port (port/link.c) ----------------------------------------------------- */
 
 #define PORT_DATA_MAX ((size_t)96 << 10) /* a head, and most bodies with it */
 
@@ -51,14 +50,15 @@ struct port_link {
 };
 
 /*
- * Connects to 127.0.0.1, or else [::1], in the box's network. A port that is only being opened is given a moment.
- * -ECONNREFUSED: nobody listens; -EBUSY: the sandbox is not in a state for that; -ENOTCONN: it is gone;
- * -ETIMEDOUT: somebody listens, but does not accept. Here and below, -ECANCELED: the client has gone, -ESHUTDOWN: the
- * service stops.
+ * Connects to 127.0.0.1, or else [::1], in the box's network. A port that is only being opened is
+ * given a moment. -ECONNREFUSED: nobody listens; -EBUSY: the sandbox is not in a state for that;
+ * -ENOTCONN: it is gone; -ETIMEDOUT: somebody listens, but does not accept. Here and below,
+ * -ECANCELED: the client has gone, -ESHUTDOWN: the service stops.
  */
 _must_check_ int port_link_open(struct request *r, struct port_link **ret);
-/* Its parts, for who must not wait: a socket in the box's network that does not block; connect(), which may say
- * -EINPROGRESS; and a link made of the descriptor, which is taken over in any case. */
+/* Its parts, for callers that must not wait: a socket in the box's network that does not block;
+ * connect(), which may say -EINPROGRESS; and a link made of the descriptor, which is taken over in
+ * any case. */
 _must_check_ int port_link_socket(struct sandbox *b, uint32_t family);
 _must_check_ int port_link_connect(int fd, uint32_t family, uint32_t port);
 _must_check_ int port_link_adopt(int fd, struct sandbox *b, uint32_t port, struct port_link **ret);
@@ -70,27 +70,19 @@ _must_check_ int port_link_send(struct request *r, struct port_link *l, struct i
 				size_t n);
 /* Waits for bytes and receives some: 0 at the end. */
 _must_check_ ssize_t port_link_recv(struct request *r, struct port_link *l, char *data, size_t max);
-/* The next head, whole, in l->data from l->start on: its length. -ENODATA: the program ended the connection before it
- * said anything; -EPROTO. */
+/* The next head, whole, in l->data from l->start on: its length. -ENODATA: the program ended the
+ * connection before it said anything; -EPROTO. */
 _must_check_ ssize_t port_link_recv_head(struct request *r, struct port_link *l);
 
 /* What became of fd, or 0 after the time. */
 _must_check_ int port_link_wait(struct request *r, int fd, short events, int timeout_ms);
 
-/* --- TLS to a program (port/tls.c) ----------------------------------------------------------------------- */
-
 /* Is this one of the sandbox's httpsPorts? */
 bool port_speaks_tls(struct sandbox *b, uint32_t port);
-_must_check_ int port_tls_start(struct request *r, struct port_link *l);
-void port_tls_end(struct port_link *l);
-/* These never wait: -EAGAIN, and port_tls_events() is what to wait for. */
-ssize_t port_tls_recv(struct port_link *l, char *data, size_t max);
-ssize_t port_tls_send(struct port_link *l, const char *data, size_t len);
-short port_tls_events(const struct port_link *l);
-/* What a call of the library said, as an errno. */
+/* What a call of the TLS library said, as an errno. */
 ssize_t port_tls_result(ssize_t n);
 
-/* --- the pool (port/pool.c) ------------------------------------------------------------------------------ */
+/* --- the pool (port/pool.c) ------------------------------------------------------------------- */
 
 struct port_pool;
 
@@ -101,31 +93,18 @@ struct port_link *port_pool_take(struct port_pool *p, const struct sandbox *b, u
 /* Takes it over. */
 void port_pool_put(struct port_pool *p, struct port_link *l);
 
-/* --- headers (port/field.c) ------------------------------------------------------------------------------ */
-
-/* The head of the request as the program gets it. */
-_must_check_ int port_request_head(struct request *r, bool upgrade, struct buf *ret);
-/* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
-const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
-			      char memory[static HOST_MASKED_SIZE]);
-/* An address as the program gets it; "": none. */
-void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
-/* Is the request one for a WebSocket? */
-bool port_wants_upgrade(const struct request *r);
-
-/* --- one visit (port/request.c) -------------------------------------------------------------------------- */
+/* --- one visit (port/visit.c, port/upgrade.c) ------------------------------------------------- */
 
 /* request->state. */
 struct port_visit {
 	struct request *r;
 	struct port_link *link;
-	struct buf
-		head; /* of the request: kept until an answer comes, in case that it must be sent again */
-	bool chunked; /* the request's body */
+	struct buf head; /* of the request: kept in case that it must be sent again */
+	bool chunked;    /* the request's body */
 	bool upgrade;
 	bool own_address;
 	bool counted; /* among the sandbox's */
-	bool unsent; /* the program has part of the request only: nothing else may be sent behind it */
+	bool unsent;  /* the program has part of the request only: nothing more may follow it */
 	struct port_answer answer;
 	uint64_t left;   /* of a body of known length */
 	bool ended;      /* all of the body was received */
@@ -135,30 +114,15 @@ struct port_visit {
 
 extern const struct route port_route;
 
-/* In http/address.c, once it is known whom it is for: is what is asked for something that can be passed on? */
-_must_check_ int port_check(struct exchange *x);
-/* Has the sandbox no traffic token, or is it this one? */
-bool port_may_visit(const struct sandbox *b, const char *token);
 bool port_is_running(struct sandbox *b);
-/* It is over: the connection is kept for the next one, or closed. */
-void port_visit_release(struct port_visit *v, bool keep);
-
-/* --- the answer (port/reply.c, port/upgrade.c) ----------------------------------------------------------- */
-
-/* The head is read: v->answer. */
-_must_check_ int port_reply(struct port_visit *v);
-_must_check_ int port_reply_upgrade(struct port_visit *v);
+/* What the program is to believe its own name is: host, or maskRequestHost, in memory. */
+const char *port_host_to_tell(struct sandbox *b, uint32_t port, const char *host,
+			      char memory[static HOST_MASKED_SIZE]);
+/* An address as the program gets it; "": none. */
+void port_client_text(const struct sockaddr *sa, char ret[static INET6_ADDRSTRLEN]);
 /* Those fields of the answer that go out. */
 _must_check_ int port_reply_fields(const struct port_visit *v, struct MHD_Response *reply);
-
-/* --- what we say ourselves (port/page.c) ----------------------------------------------------------------- */
+/* The program has said 101. */
+_must_check_ int port_reply_upgrade(struct port_visit *v);
 
 #define PORT_BROKEN "The program at this port did not give an answer that can be passed on"
-
-/* Does a browser ask, for a person? */
-bool port_wants_page(const struct request *r);
-int port_page(struct request *r, unsigned status, const char *sandbox_id, const char *message,
-	      const char *detail);
-/* detail may be NULL. As JSON, or as a page where a browser asks. */
-int port_say(struct request *r, unsigned status, const char *sandbox_id, const char *message,
-	     const char *detail, bool with_port);

@@ -36,9 +36,9 @@ static const char *const kept_from_box[] = {
 };
 
 /*
- * Of an answer to a client that came by our own address: whatever would have an effect there beyond this answer. Cookies,
- * storage and workers would be ours, a promise about TLS would be about our host, and a cache would keep the answer under a
- * path of ours.
+ * Of an answer to a client that came by our own address: whatever would have an effect there beyond
+ * this answer. Cookies, storage and workers would be ours, a promise about TLS would be about our
+ * host, and a cache would keep the answer under a path of ours.
  */
 static const char *const kept_from_our_origin[] = {
 	"Set-Cookie",
@@ -58,16 +58,6 @@ static const char *const kept_from_our_origin[] = {
 	"Age",
 	"X-Content-Type-Options",
 };
-
-bool port_target_ok(const char *target)
-{
-	if (target[0] != '/')
-		return false;
-	for (; *target; target++)
-		if (*target <= ' ' || (unsigned char)*target >= 0x7f || *target == '#')
-			return false;
-	return true;
-}
 
 static bool is_in(const char *name, const char *const *list, size_t n)
 {

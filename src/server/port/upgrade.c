@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WebSockets. Once the program has said 101, the library hands the client's connection to us, in the connection's own
- * thread, which then carries bytes both ways until one side ends. With TLS we go on with the library's session: what it
- * offers instead, a pair of sockets that it shovels back and forth itself, has buffers of a few bytes when its memory is used
- * up, which it is after any request (0.9.75).
+ * WebSockets. Once the program has said 101, the library hands the client's connection to us, in
+ * the connection's own thread, which then carries bytes both ways until one side ends. With TLS we
+ * go on with the library's session: what it offers instead, a pair of sockets that it shovels back
+ * and forth itself, has buffers of a few bytes when its memory is used up, which it is after any
+ * request (0.9.75).
  */
 #include "server/port/port.h"
 
@@ -37,7 +38,7 @@ struct upgraded {
 	struct way in, out;
 };
 
-/* --- one end ------------------------------------------------------------------------------------------------ */
+/* --- one end ---------------------------------------------------------------------------------- */
 
 /* These never wait: -EAGAIN. */
 static ssize_t side_recv(const struct side *s, char *data, size_t max)
@@ -74,9 +75,9 @@ static short side_events(const struct side *s, bool reads, bool writes)
 	return (short)((reads ? POLLIN : 0) | (writes || must_write ? POLLOUT : 0));
 }
 
-/* --- both ways ------------------------------------------------------------------------------------------------ */
+/* --- both ways -------------------------------------------------------------------------------- */
 
-/* What there is already, and room for what comes. */
+/* What there is already, and space for what comes. */
 static int way_make(struct way *w, const char *data, size_t len)
 {
 	w->size = MAX(PIECE, len);
@@ -116,8 +117,8 @@ static bool carry(struct way *w, const struct side *from, const struct side *to)
 	return is_full(w) || !w->last;
 }
 
-/* Reads a side only while there is room for what it says, and asks for room only where something is to go. False when
- * the service stops. */
+/* Reads a side only while there is space for what it says, and asks for space only where something
+ * is to go. False when the service stops. */
 static bool wait_for_either(const struct upgraded *u)
 {
 	short client = side_events(&u->client, !is_full(&u->in), is_full(&u->out));
@@ -140,10 +141,10 @@ static void carry_both_ways(struct upgraded *u)
 			return;
 }
 
-/* --- the client's connection ---------------------------------------------------------------------------------- */
+/* --- the client's connection ------------------------------------------------------------------ */
 
 /* A client that has vanished without a word would be waited for for ever. */
-static void prepare(int fd)
+static void upgrade_prepare(int fd)
 {
 	int on = 1, idle = KEEPALIVE_S;
 
@@ -162,7 +163,7 @@ static gnutls_session_t session_of(struct MHD_Connection *c)
 }
 
 /* What the client said too early is in extra; what the program did, in its link. */
-static void run(struct port_visit *v, const char *extra, size_t len)
+static void upgrade_run(struct port_visit *v, const char *extra, size_t len)
 {
 	struct port_link *l = v->link;
 	struct upgraded u = {
@@ -171,7 +172,7 @@ static void run(struct port_visit *v, const char *extra, size_t len)
 		.box = { .fd = l->op.sock, .tls = l->tls },
 	};
 
-	prepare(u.client.fd);
+	upgrade_prepare(u.client.fd);
 	if (way_make(&u.in, extra, len) == 0 &&
 	    way_make(&u.out, l->data + l->start, l->end - l->start) == 0)
 		carry_both_ways(&u);
@@ -187,7 +188,7 @@ static void on_upgrade(void *cls, struct MHD_Connection *c, void *con_cls, const
 	(void)c;
 	(void)con_cls;
 	(void)fd; /* with TLS it is one of the pair; the connection itself is in the request */
-	run(v, extra, extra_len);
+	upgrade_run(v, extra, extra_len);
 	if (!port_is_running(v->r->sandbox))
 		connection_reset(v->r->socket);
 	(void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
@@ -200,8 +201,8 @@ int port_reply_upgrade(struct port_visit *v)
 	int r;
 
 	if (!to || strcasecmp(to, "websocket") != 0)
-		return port_say(v->r, 502, v->r->sandbox->info.id, PORT_BROKEN,
-				"it changes to another protocol than WebSocket", true);
+		return reply_sandbox(v->r, 502, v->r->sandbox->info.id, PORT_BROKEN,
+				     "it changes to another protocol than WebSocket", true);
 	reply = MHD_create_response_for_upgrade(on_upgrade, v);
 	r = reply ? port_reply_fields(v, reply) : -ENOMEM;
 	if (r == 0 && MHD_add_response_header(reply, "Upgrade", "websocket") != MHD_YES)

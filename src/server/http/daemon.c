@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the HTTP library and http/exchange.c: its callbacks, its options, the log of requests. */
+/* Between the HTTP library and http/exchange.c: its callbacks and its options. */
 #include "server/http/exchange.h"
-#include "server/http/http_daemon.h"
-#include "server/port/port.h"
-#include "server/port/log.h"
+#include "server/http/daemon.h"
+#include "server/http/request_log.h"
 
 #include "base/clock.h"
 
@@ -12,7 +11,6 @@
 #define THREAD_STACK (512L << 10)      /* frames of 64 KiB are on it */
 #define CONNECTION_MEMORY (128L << 10) /* half of it reads: a piece of a body becomes a frame */
 
-#define LOGGED_PATH_MAX 200
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 #if MHD_VERSION >= 0x00097701
@@ -44,8 +42,9 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 	*context = connection_find(s->connections, fd->connect_fd);
 }
 
-/* The only place where the library shows the target as it came. NULL makes on_request() close the connection. */
-static void *on_target(void *cls, const char *target, struct MHD_Connection *c)
+/* The only place where the library shows the target as it came. NULL makes on_request() close the
+ * connection. */
+static void *on_request_target(void *cls, const char *target, struct MHD_Connection *c)
 {
 	struct connection *peer = peer_of(c);
 
@@ -94,57 +93,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 	return handle(x, method, version, data, n) < 0 ? MHD_NO : MHD_YES;
 }
 
-/* Of what came as the target: no query, and not without end. */
-static json_t *path_json(const char *target)
-{
-	char path[LOGGED_PATH_MAX + 1];
-
-	(void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(target, "?"), target);
-	return reply_safe_string(path);
-}
-
-static void log_visit(const struct exchange *x, enum MHD_RequestTerminationCode how)
-{
-	struct port_log l = {
-		.count = 1,
-		.status = x->status,
-		.ms = (clock_boot_us() - x->started_us) / 1000,
-		.port = x->r.port,
-		.broken_off = how != MHD_REQUEST_TERMINATED_COMPLETED_OK,
-	};
-
-	(void)snprintf(l.id, sizeof(l.id), "%s", x->r.sandbox->info.id);
-	(void)snprintf(l.method, sizeof(l.method), "%s", x->r.method);
-	port_log_write(&l, connection_peer(x->peer), x->r.id);
-}
-
-/* AP-12: one line, and nothing secret: no query, no header. */
-static void log_request(const struct exchange *x, enum MHD_RequestTerminationCode how)
-{
-	const struct request *r = &x->r;
-	json_t *line = json_pack("{s:s, s:s, s:i, s:I}", "request", r->id, "peer",
-				 connection_peer(x->peer), "status", (int)x->status, "ms",
-				 (json_int_t)((clock_boot_us() - x->started_us) / 1000));
-
-	if (!line)
-		return;
-	if (r->method)
-		(void)json_object_set_new(line, "method", reply_safe_string(r->method));
-	if (r->route)
-		(void)json_object_set_new(line, "operation", json_string(r->route->operation));
-	else
-		(void)json_object_set_new(line, "path", path_json(x->target));
-	if (r->key.id[0])
-		(void)json_object_set_new(line, "key", json_string(r->key.id));
-	if (r->sandbox)
-		(void)json_object_set_new(line, "sandbox", json_string(r->sandbox->info.id));
-	if (how != MHD_REQUEST_TERMINATED_COMPLETED_OK && !x->sent)
-		(void)json_object_set_new(line, "broken_off", json_true());
-	if (x->cut)
-		(void)json_object_set_new(line, "cut", json_string(strerror(-x->cut)));
-	server_log(r->server, "info", "request", line);
-}
-
 static void on_completed(void *cls, struct MHD_Connection *c, void **state,
 			 enum MHD_RequestTerminationCode how)
 {
@@ -156,10 +104,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state,
 	if (!x)
 		return;
 	peer = x->peer;
-	if (x->r.route == &port_route && x->r.sandbox)
-		log_visit(x, how);
-	else
-		log_request(x, how);
+	request_log_write(x, how == MHD_REQUEST_TERMINATED_COMPLETED_OK || x->sent);
 	exchange_free(x);
 	*state = NULL;
 	connection_wait(peer);
@@ -184,7 +129,8 @@ int http_start(struct server *s, const struct http_tls *tls)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	struct MHD_OptionItem options[] = {
-		/* http/connection.c counts them. The library forgets one a little later than we do. */
+		/* http/connection.c counts them. The library forgets one a little later than we
+		 * do. */
 		{ MHD_OPTION_CONNECTION_LIMIT, 2 * (intptr_t)s->config.limits_connections, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* http/connection.c has better ones */
@@ -192,7 +138,7 @@ int http_start(struct server *s, const struct http_tls *tls)
 		{ STRICTNESS, 1, NULL },
 		{ MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL },
 		{ MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL },
-		{ MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_target, s },
+		{ MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)on_request_target, s },
 		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, s },
 		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, s },
 		{ MHD_OPTION_END, 0, NULL },
@@ -207,13 +153,14 @@ int http_start(struct server *s, const struct http_tls *tls)
 	return s->daemon ? 0 : -EIO;
 }
 
-void http_add(struct server *s, int fd, const struct sockaddr_storage *peer)
+int http_take(struct server *s, struct connection *c, const struct sockaddr_storage *peer)
 {
-	const struct connection *c = connection_find(s->connections, fd);
-	uint64_t cookie = c ? connection_cookie(c) : 0;
+	uint64_t cookie = connection_cookie(c);
+	int fd = connection_fd(c);
 
 	/* It closes the descriptor when it cannot, and says nothing to on_connection(). */
 	if (MHD_add_connection(s->daemon, fd, (const struct sockaddr *)peer, sizeof(*peer)) !=
 	    MHD_YES)
 		connection_forget(s->connections, fd, cookie);
+	return 0;
 }
