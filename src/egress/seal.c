@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sys/seal.h"
 
-#include "egress/core.h"
+#include "egress/report/report.h"
+#include "egress/start.h"
 
 #include <assert.h>
 #include <time.h>
@@ -20,6 +21,6 @@ int seal(struct fail *fail)
 	tzset(); /* libraries that print a time would look for the zone's file */
 	r = seal_room(&s, &abi, fail);
 	if (r == 0 && abi == 0 && seal_has_filter())
-		talk_log("this kernel has no Landlock; the filter of system calls stands alone");
+		say_log("this kernel has no Landlock; the filter of system calls stands alone");
 	return r;
 }

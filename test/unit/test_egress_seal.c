@@ -16,13 +16,14 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "egress/core.h"
+#include "egress/report/report.h"
+#include "egress/start.h"
 #include "sys/seal.h"
 
 #define SEAL_FAILED 100
 #define SKIPPED 101
 
-void talk_log(const char *fmt, ...)
+void say_log(const char *fmt, ...)
 {
 	(void)fmt;
 }

@@ -6,7 +6,8 @@
  * One lookup for a name at a time: who asks meanwhile waits with those before. The cache is bounded, and what was
  * used last stays. When all of it is under way each box still gets a few, so that nobody can keep the others from asking.
  */
-#include "egress/core.h"
+#include "egress/names/names.h"
+#include "egress/rules/rules.h"
 
 #include "base/clock.h"
 

@@ -3,7 +3,7 @@
  * The log of what boxes wanted and got. A box can make decisions necessary faster than anybody can write them down, so
  * each has a share; what is over it, and what the server does not take in time, is counted and told with the next.
  */
-#include "egress/core.h"
+#include "egress/report/report.h"
 
 #include "base/clock.h"
 
@@ -45,7 +45,7 @@ uint64_t report(struct egress *g, struct net *n, struct egress_event *e)
 	e->missed = n->missed;
 	e->used_up = n->bytes_up;
 	e->used_down = n->bytes_down;
-	if (share_take(&n->events, EVENTS_PER_SECOND, EVENTS_BURST) && talk_event(g, e) == 0) {
+	if (share_take(&n->events, EVENTS_PER_SECOND, EVENTS_BURST) && say_event(g, e) == 0) {
 		n->missed = 0;
 		return e->number;
 	}

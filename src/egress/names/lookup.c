@@ -3,7 +3,9 @@
  * Asking the machine's resolver, with c-ares: its sockets are watched by our loop, its time-outs are a timer of ours. No
  * hosts file, no search list: the name that was checked is the name that is asked for.
  */
-#include "egress/core.h"
+#include "egress/names/names.h"
+#include "egress/report/report.h"
+#include "service/config.h"
 
 #include "base/clock.h"
 
@@ -265,6 +267,6 @@ int lookup_open(struct egress *g, const char *servers, struct fail *fail)
 	n = count_servers(&resolver);
 	ares_destroy(resolver.channel);
 	if (n > SERVERS_MAX)
-		talk_log("there are %d resolvers; more than %d are slow to fail", n, SERVERS_MAX);
+		say_log("there are %d resolvers; more than %d are slow to fail", n, SERVERS_MAX);
 	return open_channel(g, list, IN_ALL_MS / (3 * n), fail);
 }

@@ -3,7 +3,7 @@
  * The addresses of this machine: what listens on them is not meant for boxes, even where the address is a public one. The
  * kernel is asked over netlink, which works without files.
  */
-#include "egress/core.h"
+#include "egress/rules/rules.h"
 
 #include "base/clock.h"
 

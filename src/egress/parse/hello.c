@@ -4,7 +4,7 @@
  * GnuTLS walks its extensions. Whatever a server might read differently is refused: two names, bytes behind
  * the handshake in its last record, a name that is none.
  */
-#include "egress/request.h"
+#include "egress/parse/request.h"
 
 #include <gnutls/gnutls.h>
 

@@ -4,7 +4,7 @@
  * case, tabs, lines that end with LF alone), so everything that one of them might take for a request counts as one
  * here; the strict reader then refuses what is odd about it.
  */
-#include "egress/request.h"
+#include "egress/parse/request.h"
 
 #include <strings.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SOCKS5 (RFC 1928) without a password, and of its commands only CONNECT. */
-#include "egress/request.h"
+#include "egress/parse/request.h"
 
 #define SOCKS_VERSION 5
 #define SOCKS_METHOD_FREE 0

@@ -9,7 +9,8 @@
  * Half of all connections that there can be are divided among the boxes: so many each of them gets, whatever the others
  * have. The rest is for who comes first. A box beyond its share waits as soon as no more is left than the shares of the others.
  */
-#include "egress/core.h"
+#include "egress/door/door.h"
+#include "egress/flow/conn.h"
 
 #include "base/clock.h"
 
@@ -176,7 +177,7 @@ static void accept_failed(struct egress *g, struct door *d, int err)
 	case EINVAL:
 	case ENOTSOCK:
 	case EOPNOTSUPP:
-		talk_log("a door of sandbox %s is no socket that listens", d->net->id);
+		say_log("a door of sandbox %s is no socket that listens", d->net->id);
 		source_remove(&g->loop, &d->source);
 		return;
 	default: /* nobody is there (any more) */

@@ -3,20 +3,20 @@
  * What a box's program writes before its first byte may leave: pure readers of hostile bytes. Each takes all bytes
  * so far and says what they are, or that more must come; none remembers anything.
  *
- *	flow/target.c     a host and a port          door/hello.c      the name in a TLS handshake
- *	door/http_head.c  the head of a request      door/http_build.c the head as it is sent on, and the body
- *	door/socks.c      SOCKS5                     door/first.c      which protocol it is
+ *	target.c     a host and a port                              hello.c   the name in a TLS handshake
+ *	http_head.c  the head of a request, and how it is sent on   first.c   which protocol it is
+ *	socks.c      SOCKS5
  */
 #pragma once
 
-#include "egress/egress_priv.h"
+#include "egress/egress.h"
 
 #include "base/http_parse.h"
 
 #define REQUEST_MAX                                                                                \
 	16384 /* bytes of a head or a handshake: nobody needs more to say where he wants to go */
 
-/* --- where to (flow/target.c) ---------------------------------------------------------------------- */
+/* --- where to (target.c) ---------------------------------------------------------------------- */
 
 struct target {
 	char name[POLICY_NAME_SIZE]; /* canonical; "": the address was said */
@@ -34,7 +34,7 @@ bool target_equal(const struct target *a, const struct target *b);
 #define TARGET_TEXT_SIZE (POLICY_NAME_SIZE + sizeof("[]:65535"))
 void target_text(const struct target *t, uint16_t without_port, char ret[static TARGET_TEXT_SIZE]);
 
-/* --- TLS (door/hello.c) ---------------------------------------------------------------------------- */
+/* --- TLS (hello.c) ---------------------------------------------------------------------------- */
 
 enum hello {
 	HELLO_MORE = 1, /* it may become one */
@@ -49,7 +49,7 @@ enum hello {
 enum hello hello_read(const unsigned char *data, size_t len,
 		      char ret_name[static POLICY_NAME_SIZE]);
 
-/* --- HTTP (door/http_head.c, door/http_build.c) --------------------------------------------------------- */
+/* --- HTTP (http_head.c) --------------------------------------------------------- */
 
 #define HTTP_FIELDS_MAX 100
 
@@ -118,7 +118,7 @@ _must_check_ int http_body_feed(http_parser *p, enum http_body kind, const unsig
 				size_t len, unsigned char *out, size_t *ret_out_len,
 				bool *ret_done);
 
-/* --- SOCKS5 (door/socks.c) ------------------------------------------------------------------------- */
+/* --- SOCKS5 (socks.c) ------------------------------------------------------------------------- */
 
 /* What SOCKS5 answers; 0 is success. */
 enum socks_code {
@@ -143,7 +143,7 @@ _must_check_ ssize_t socks_request(const unsigned char *data, size_t len, struct
 void socks_reply(enum socks_code code, unsigned char ret[static SOCKS_REPLY_SIZE]);
 enum socks_code socks_code_of(enum policy_reason reason);
 
-/* --- which one (door/first.c) ---------------------------------------------------------------------- */
+/* --- which one (first.c) ---------------------------------------------------------------------- */
 
 enum first {
 	FIRST_MORE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/door/dns_message.h"
+#include "egress/parse/dns_message.h"
 
 #include <ares.h>
 

@@ -48,7 +48,7 @@ static int fails(struct conn *c, enum policy_reason reason)
 static bool is_other_name(struct conn *c, const char *name)
 {
 	if (!c->is_told_address || !name[0] ||
-	    !resolve_told_as(c->net, &c->target.address, c->target.port, name))
+	    !told_as(c->net, &c->target.address, c->target.port, name))
 		return false;
 	memset(c->target.name, 0, sizeof(c->target.name));
 	memcpy(c->target.name, name, strlen(name));

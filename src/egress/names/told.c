@@ -3,7 +3,7 @@
  * Which addresses a box's DNS was given, for which names. A program that knows of no proxy connects to one of them, and
  * of protocols that do not name their host (ssh, databases) this is all there is to know which name was meant.
  */
-#include "egress/core.h"
+#include "egress/names/names.h"
 
 #include "base/clock.h"
 
@@ -125,8 +125,8 @@ static bool is_allowed(const struct net *n, const char *name, uint16_t port, boo
 
 /* Several names can have one address: of those that are allowed at this port, the one that was told last. From the newest on, so that
  * most are never held against the policy. */
-bool resolve_told(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
-		  char ret[static POLICY_NAME_SIZE])
+bool told_name(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
+	       char ret[static POLICY_NAME_SIZE])
 {
 	uint64_t now = clock_boot_us();
 
@@ -144,7 +144,7 @@ bool resolve_told(struct net *n, const struct net_address *a, uint16_t port, boo
 	return false;
 }
 
-bool resolve_told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name)
+bool told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name)
 {
 	const struct told *t = n->has_policy && n->answers ? find(n->answers, a, name) : NULL;
 
