@@ -6,7 +6,7 @@
  */
 #include "server/interp/interp.h"
 
-#include "server/http/budget.h"
+#include "base/budget.h"
 
 #define ALL_MAX ((size_t)512 << 20)
 #define KEY_MAX (ALL_MAX / 2) /* more than the largest event takes */

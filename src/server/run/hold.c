@@ -7,7 +7,7 @@
  */
 #include "server/run/run.h"
 
-#include "server/http/budget.h"
+#include "base/budget.h"
 #include "server/http/share.h"
 
 #include <pthread.h>
