@@ -3,11 +3,11 @@
  * Into a box's cgroups from outside. v1's `tasks` files are opened by us, and the kernel looks at the
  * opener. In the cgroup2 tree moving is not an option: for a whole process the kernel makes every fork
  * on the machine wait for a grace period. Being cloned into it is cheap, but then the kernel looks at
- * who clones: he must be allowed to write cgroup.procs of the directory, which is given to him, and of
- * what it has in common with where he comes from: that is the top of all boxes, where services of other
- * visitors may be at home, so everybody may. By the same rule that is worth nothing to anybody who is
- * not below it already, and whoever is, is one of our visitors or in a box, where no cgroup can be
- * named.
+ * who clones: it must be allowed to write cgroup.procs of the directory, which is given to it, and of
+ * what that has in common with where it comes from: that is the top of all boxes, where services with
+ * other owners of boxes may be at home, so everybody may. By the same rule that is worth nothing to a
+ * process that is not below it already, and one that is, is a zygote or in a box, where no cgroup can
+ * be named.
  */
 #include "sys/cgroup_priv.h"
 
