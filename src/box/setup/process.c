@@ -3,7 +3,7 @@
  * What makes a box a box beside its file system: ids, clocks, names, and at the end the seal. The order
  * of the steps is setup/steps.def's; the reasons for it are at the steps.
  */
-#include "box/setup/priv.h"
+#include "box/setup/setup_priv.h"
 
 #include "box/breakable.h"
 #include "box/ids.h"
@@ -39,7 +39,7 @@ int setup_do_cgroup(struct setup_state *s)
 
 int setup_do_become(struct setup_state *s)
 {
-	uid_t id = s->setup->single_id ? IDS_BOX_USER : 0;
+	uid_t id = s->setup->single_id ? PAYLOAD_USER : 0;
 	struct pollfd hangup = { .fd = s->sock };
 
 	if (!s->setup->single_id && syscall(SYS_setgroups, 0, NULL) < 0)
@@ -163,7 +163,7 @@ int setup_do_landlock(struct setup_state *s)
 {
 	const struct seal_files files = {
 		.root = has_root(s),
-		.visited = s->setup->visited,
+		.entered = s->setup->entered,
 		.pids_fd = s->pids_fd >= 0 ? &s->pids_fd : NULL,
 	};
 	int r = seal_no_new_privs(&s->report.features);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of building a box, shared between the files of setup*.c only. */
+/* The steps of building a box, between the files of the set-up. */
 #pragma once
 
 #include "box/setup/hidden.h"
@@ -52,7 +52,7 @@ int setup_do_hidden(struct setup_state *s);
 int setup_do_dev(struct setup_state *s);
 int setup_do_nodes(struct setup_state *s);
 
-/* setup/seal.c: everything else */
+/* setup/process.c: everything else */
 int setup_do_cgroup(struct setup_state *s);
 int setup_do_become(struct setup_state *s);
 int setup_do_time(struct setup_state *s);
