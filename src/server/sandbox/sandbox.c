@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox: its references, its state, its log. The table is in sandbox/table.c, operations are in sandbox/op.c.
+ * One sandbox: its references, its state, its log. The table is in sandbox/table.c, operations are
+ * in sandbox/op.c.
  *
- * Locks, in the order in which they may be taken: save_lock, lock; the table's lock alone. None is held while
- * waiting for the warden, an agent or a client.
+ * Locks, in the order in which they may be taken: save_lock, lock; the table's lock alone. None is
+ * held while waiting for the warden, an agent or a client.
  */
 #include "server/sandbox/sandbox.h"
 
 #include "base/utf8.h"
+#include "run/result.h"
 #include "server/sandbox/clock.h"
 #include "server/sandbox/link.h"
 #include "server/sandbox/log.h"
 #include "server/sandbox/outlet.h"
 #include "server/server.h"
-#include "server/sandbox/table.h"
 
 #include <stdarg.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -277,6 +279,40 @@ struct outlet *sandbox_outlet(struct sandbox *b)
 	o = b->outlet;
 	pthread_mutex_unlock(&b->lock);
 	return o;
+}
+
+/* In either spelling: HTTPS_PROXY means https_proxy too, which many programs look at first. */
+static bool has_variable(const json_t *given, const char *name, size_t len)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)given, key, value)
+		if (strlen(key) == len && strncasecmp(key, name, len) == 0)
+			return true;
+	return false;
+}
+
+int sandbox_network_variables(struct sandbox *b, const json_t *given,
+			      int (*add)(void *arg, const char *name, const char *value), void *arg)
+{
+	const char *const *variables;
+	int r = 0;
+
+	if (!sandbox_outlet(b))
+		return 0;
+	variables = run_network_env(*b->server->config.egress_ca_bundle != '\0');
+	for (; r == 0 && *variables; variables++) {
+		size_t len = strcspn(*variables, "=");
+		char name[64];
+
+		if (len >= sizeof(name) || has_variable(given, *variables, len) ||
+		    has_variable(b->info.env, *variables, len))
+			continue;
+		(void)snprintf(name, sizeof(name), "%.*s", (int)len, *variables);
+		r = add(arg, name, *variables + len + 1);
+	}
+	return r;
 }
 
 int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
