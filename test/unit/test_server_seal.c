@@ -44,7 +44,6 @@ int seal_this(void)
 {
 	static struct server s;
 	struct fail fail;
-
 	int r = seal(&s, &fail);
 
 	return r < 0 || s.has_filter ? r : 1;
