@@ -24,6 +24,7 @@
 #include "agent/kernel/kernel.h"
 #include "agent/loop.h"
 #include "agent/sudo/sudo.h"
+#include "sys/payload.h"
 #include "sys/proc.h"
 
 #include <fcntl.h>
@@ -38,7 +39,9 @@
 
 /* Until the host asks for a command: what it would. An adopted interpreter may come first, and use sudo. */
 struct agent_defaults agent_defaults = {
-	.request = { .oom_score_adj = 800, .fsize_max = UINT64_MAX, .nofile_max = 4096 },
+	.request = { .oom_score_adj = PAYLOAD_OOM_SCORE,
+		     .fsize_max = UINT64_MAX,
+		     .nofile_max = PAYLOAD_NOFILE_MAX },
 };
 
 static void refuse(int sock, int err)

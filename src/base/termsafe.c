@@ -183,8 +183,9 @@ size_t termsafe_feed(struct termsafe *ts, const void *in, size_t n, char *out, s
 {
 	struct out to = { out, 0, out_size };
 	const unsigned char *p = in;
+	size_t most = termsafe_max_out(n);
 
-	assert(out_size >= termsafe_max_out(n));
+	assert(out_size >= most);
 	for (size_t i = 0; i < n; i++) {
 		size_t start = i;
 
@@ -205,8 +206,9 @@ size_t termsafe_feed(struct termsafe *ts, const void *in, size_t n, char *out, s
 size_t termsafe_flush(struct termsafe *ts, char *out, size_t out_size)
 {
 	struct out to = { out, 0, out_size };
+	size_t most = termsafe_max_out(0);
 
-	assert(out_size >= termsafe_max_out(0));
+	assert(out_size >= most);
 	give_up(ts, &to);
 	if (ts->coloured)
 		put(&to, "\x1b[0m", 4);

@@ -3,7 +3,8 @@
 
 #include "base/parse.h"
 #include "box/breakable.h"
-#include "box/setup/devices.h"
+#include "box/setup/dev.h"
+#include "box/setup/setup.h"
 #include "box/net.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -223,21 +224,21 @@ static int pairs_open(struct pairs *p, bool with_net)
 }
 
 /*
- * Who has the effective id that made a user namespace has all power over it and only over it. So the clone is made
- * with that of the visitor; the id for files stays ours, and all capabilities do. That the way back can fail is not
- * something anybody could go on from.
+ * A process with the effective id that made a user namespace has all power over it and only over it. So the clone
+ * is made with that of the owner of boxes; the id for files stays ours, and all capabilities do. Nothing could go on
+ * from a way back that failed.
  */
-static pid_t clone_for(uid_t visitor, int cgroup_fd, int *ret_pidfd)
+static pid_t clone_for(uid_t owner, int cgroup_fd, int *ret_pidfd)
 {
 	int bits = prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
 	pid_t pid = -EPERM;
 
-	if (!visitor)
+	if (!owner)
 		return proc_clone(namespaces(), cgroup_fd, ret_pidfd);
 	if (bits < 0 ||
 	    prctl(PR_SET_SECUREBITS, (unsigned long)bits | SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
 		return -errno;
-	if (setresuid((uid_t)-1, visitor, (uid_t)-1) == 0) {
+	if (setresuid((uid_t)-1, owner, (uid_t)-1) == 0) {
 		(void)setfsuid(0);
 		pid = proc_clone(namespaces(), cgroup_fd, ret_pidfd);
 		if (pid == 0)
@@ -262,7 +263,7 @@ static int start_child(struct box_host *h, struct box *b, const struct setup *s,
 		return fail_set(fail, -r, "sockets", "cannot make sockets: %s", strerror(-r));
 	child.control_fd = p.control[1];
 	child.net_fd = p.net[1];
-	b->pid = clone_for(h->visitor, b->cgroup.clone_fd, &b->pidfd);
+	b->pid = clone_for(h->owner, b->cgroup.clone_fd, &b->pidfd);
 	if (b->pid == 0) {
 		/* Only the parent may hold its ends, or we could not see it go. */
 		pairs_close(&p, 0);
@@ -321,7 +322,7 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		.root = t->root_user,
 		.fixed = t->fixed && !t->root_user && t->n_layers == 0,
 		.one_command = t->one_command,
-		.visited = h->visitor != 0,
+		.entered = h->owner != 0,
 		.own_net = h->busy && control_on("net"),
 	};
 	int r;

@@ -7,7 +7,6 @@
 
 #include "base/fail.h"
 #include "box/ids.h"
-#include "box/setup/setup.h"
 #include "sys/cgroup.h"
 
 #include <sys/types.h>
@@ -17,14 +16,15 @@ struct box_host {
 	struct cgroup_host cgroups;
 	struct ids_host ids;
 	int agent_fd; /* the agent's image, a sealed memfd: made for the first box, see box_host_agent() */
-	/* As root: who owns the boxes' user namespaces, so that he, without any power over the host, can go into those
-	 * that he is given the descriptors of (src/zygote). 0: we do, and nobody goes in. */
-	uid_t visitor;
+	/* As root: the user that owns the boxes' user namespaces. A process of it, without any power over the
+	 * host, can go into those that it is given the descriptors of (src/zygote). 0: we own them, and none
+	 * goes in. */
+	uid_t owner;
 	/* Boxes are made all the time: what makes a single one ready sooner by another CPU's work is not worth it. */
 	bool busy;
 };
 
-#define BOX_LAYERS_MAX SETUP_ABOVE_MAX
+#define BOX_LAYERS_MAX 8 /* above the template's own */
 
 struct box_template {
 	const char *root; /* directory: the lower layer of / */
@@ -35,7 +35,7 @@ struct box_template {
 		const char *usr;
 	} layer[BOX_LAYERS_MAX];
 	size_t n_layers;
-	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup/seal.c */
+	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup/process.c */
 	/* Only the ordinary user is ever in it, the template has nothing in his places (/home/user, /tmp, /var/tmp), and
 	 * no snapshot is taken: then nothing of the template need be writable. Not with root_user or layers. */
 	bool fixed;
@@ -50,6 +50,15 @@ struct box_limits {
 	uint64_t files;
 	uint32_t pids;
 	uint32_t cpu_milli;
+};
+
+/* What the set-up says when it is done, or cannot go on. */
+struct setup_report {
+	uint32_t step; /* of setup/steps.def: the one that failed, or SETUP_DONE */
+	int32_t err;
+	uint32_t features;
+	int32_t landlock_abi;
+	uint32_t masks;
 };
 
 struct box {

@@ -6,11 +6,13 @@
  */
 #include "box/doors.h"
 
-#include "box/doors_priv.h"
+#include "redirect_data.h"
+#include "sys/netns.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -19,7 +21,7 @@
 #define BACKLOG 1024
 #define PLAIN_TCP "reno" /* every kernel has it, for everybody */
 
-static const struct place {
+static const struct door_place {
 	const char *address;
 	uint16_t port;
 	uint8_t kind;  /* enum egress_door */
@@ -40,7 +42,7 @@ static const struct place {
 _Static_assert(ARRAY_SIZE(places) == EGRESS_DOORS_MAX, "there is a place for each");
 
 /* What the helper says; the descriptors of the places that opened come with it, in their order. */
-struct answer {
+struct doors_answer {
 	int32_t err; /* errno value */
 	uint32_t
 		place; /* with err: which one could not be opened; ARRAY_SIZE(places): it was something else */
@@ -70,7 +72,7 @@ int doors_enter(const struct box *b, const struct doors_helper *h)
 	return end_with(h->pid);
 }
 
-static socklen_t make_address(const struct place *p, struct sockaddr_storage *ret)
+static socklen_t make_address(const struct door_place *p, struct sockaddr_storage *ret)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ret;
 	struct sockaddr_in *in = (struct sockaddr_in *)ret;
@@ -94,7 +96,7 @@ static int switch_on(int fd, int level, int option)
 	return setsockopt(fd, level, option, &one, sizeof(one)) < 0 ? -errno : 0;
 }
 
-static int set_options(int fd, const struct place *p, bool v6)
+static int set_options(int fd, const struct door_place *p, bool v6)
 {
 	bool tcp = p->kind != EGRESS_DOOR_DNS_UDP;
 	int r = v6 ? switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) : 0;
@@ -110,7 +112,7 @@ static int set_options(int fd, const struct place *p, bool v6)
 	return r;
 }
 
-static int open_place(const struct place *p)
+static int open_place(const struct door_place *p)
 {
 	bool udp = p->kind == EGRESS_DOOR_DNS_UDP;
 	struct sockaddr_storage at;
@@ -131,12 +133,12 @@ static int open_place(const struct place *p)
 }
 
 /* A machine without IPv6 has no ::1, and nobody in the box could use it either. */
-static bool is_missing(const struct place *p, int err)
+static bool is_missing(const struct door_place *p, int err)
 {
 	return strchr(p->address, ':') && (err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL);
 }
 
-static int open_places(struct answer *a, int fds[static EGRESS_DOORS_MAX], size_t *ret_n)
+static int open_places(struct doors_answer *a, int fds[static EGRESS_DOORS_MAX], size_t *ret_n)
 {
 	size_t n = 0;
 
@@ -157,7 +159,7 @@ static int open_places(struct answer *a, int fds[static EGRESS_DOORS_MAX], size_
 }
 
 /* Without catching, its doors would never be knocked at. */
-static size_t drop_catching(struct answer *a, int *fds)
+static size_t drop_catching(struct doors_answer *a, int *fds)
 {
 	size_t n = 0, kept = 0;
 
@@ -175,7 +177,7 @@ static size_t drop_catching(struct answer *a, int *fds)
 	return kept;
 }
 
-static bool has_ipv6(const struct answer *a)
+static bool has_ipv6(const struct doors_answer *a)
 {
 	for (uint32_t i = 0; i < ARRAY_SIZE(places); i++)
 		if ((a->opened & 1u << i) && strchr(places[i].address, ':'))
@@ -183,8 +185,26 @@ static bool has_ipv6(const struct answer *a)
 	return false;
 }
 
-static int make_doors(const struct box *b, const struct doors_helper *h, struct answer *a, int *fds,
-		      size_t *n)
+/* Is that the answer of a kernel without one of the parts that it takes, or of a container that forbids it? */
+static bool doors_cannot_catch(int err)
+{
+	return err == -ENOENT || err == -EOPNOTSUPP || err == -EPROTONOSUPPORT ||
+	       err == -EAFNOSUPPORT || err == -EPERM;
+}
+
+/* In the helper: every connection of this network is led to the doors, although nothing meant them: see
+ * tools/mkredirect.c. */
+static int doors_catch(bool with_ipv6)
+{
+	int r = netns_rules(redirect_batch, sizeof(redirect_batch), REDIRECT_ACKS);
+
+	if (r == 0)
+		r = netns_route_all_to_lo(AF_INET);
+	return r == 0 && with_ipv6 ? netns_route_all_to_lo(AF_INET6) : r;
+}
+
+static int make_doors(const struct box *b, const struct doors_helper *h, struct doors_answer *a,
+		      int *fds, size_t *n)
 {
 	int r = doors_enter(b, h);
 
@@ -205,7 +225,7 @@ static int make_doors(const struct box *b, const struct doors_helper *h, struct 
 static _noreturn_ void help_open(const struct box *b, const struct doors_helper *h)
 {
 	int fds[EGRESS_DOORS_MAX];
-	struct answer a = { 0 };
+	struct doors_answer a = { 0 };
 	struct iovec part = { .iov_base = &a, .iov_len = sizeof(a) };
 	size_t n = 0;
 	int r = make_doors(b, h, &a, fds, &n);
@@ -277,7 +297,7 @@ void doors_done(struct doors_helper *h)
 	fd_closep(&h->sock);
 }
 
-static int explain(const struct answer *a, struct fail *fail)
+static int doors_explain(const struct doors_answer *a, struct fail *fail)
 {
 	if (a->err == EADDRINUSE && a->place < ARRAY_SIZE(places))
 		return fail_set(fail, EADDRINUSE, "doors",
@@ -291,7 +311,7 @@ static int explain(const struct answer *a, struct fail *fail)
 }
 
 /* Gives each descriptor its kind. */
-static int sort_doors(const struct answer *a, const int *fds, size_t n_fds, struct doors *ret)
+static int sort_doors(const struct doors_answer *a, const int *fds, size_t n_fds, struct doors *ret)
 {
 	struct doors d = DOORS_INIT;
 
@@ -315,7 +335,7 @@ int doors_take(struct doors_helper *h, struct doors *ret, struct fail *fail)
 {
 	int fds[EGRESS_DOORS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
-	struct answer a = { 0 };
+	struct doors_answer a = { 0 };
 	ssize_t n = sock_recv(h->sock, &a, sizeof(a), fds, &n_fds);
 	int r;
 
@@ -327,7 +347,7 @@ int doors_take(struct doors_helper *h, struct doors *ret, struct fail *fail)
 	while (n_fds)
 		fd_close(fds[--n_fds]);
 	a.err = -r;
-	return explain(&a, fail);
+	return doors_explain(&a, fail);
 }
 
 int doors_open(const struct box *b, struct doors *ret, struct fail *fail)
@@ -339,4 +359,101 @@ int doors_open(const struct box *b, struct doors *ret, struct fail *fail)
 		r = doors_take(&h, ret, fail);
 	doors_done(&h);
 	return r;
+}
+
+int doors_probe_catching(void)
+{
+	_cleanup_(fd_closep) int pidfd = -EBADF;
+	siginfo_t info = { 0 };
+	pid_t pid = proc_clone(CLONE_NEWUSER | CLONE_NEWNET, -EBADF, &pidfd);
+	int r;
+
+	if (pid < 0)
+		return (int)pid;
+	if (pid == 0) {
+		r = netns_lo_up();
+		if (r == 0)
+			r = doors_catch(false);
+		_exit(-r); /* an errno fits in an exit status */
+	}
+	while ((r = waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED)) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		return -errno;
+	return info.si_code == CLD_EXITED ? -info.si_status : -ECHILD;
+}
+
+/* --- a socket in a box's network ----------------------------------------------------------------- */
+
+/*
+ * A visit of our own process, which root can make: ten microseconds where a fork takes half a millisecond and more, for
+ * every connection to a port of a box. Nothing but socket() is called over there. A process that could not come back
+ * would go on working in a box's network, so it does not go on.
+ */
+static int visit_socket(const struct box *b, int family)
+{
+	_cleanup_(fd_closep) int home_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd;
+
+	if (home_fd < 0)
+		return -errno;
+	if (setns(b->pidfd, CLONE_NEWNET) < 0)
+		return -errno;
+	fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = -errno;
+	if (setns(home_fd, CLONE_NEWNET) < 0)
+		abort();
+	return fd;
+}
+
+static _noreturn_ void help_socket(const struct box *b, int family, const struct doors_helper *h)
+{
+	int r = doors_enter(b, h), fd = -EBADF;
+	int32_t err;
+	struct iovec part = { .iov_base = &err, .iov_len = sizeof(err) };
+
+	if (r == 0) {
+		fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		r = fd < 0 ? -errno : 0;
+	}
+	err = -r;
+	_exit(sock_send(h->sock, &part, 1, &fd, r < 0 ? 0 : 1) < 0);
+}
+
+static int fetch_socket(const struct box *b, int family)
+{
+	struct doors_helper h = DOORS_HELPER_INIT;
+	_cleanup_(fd_closep) int fd = -EBADF;
+	size_t n_fds = 1;
+	int32_t err;
+	pid_t pid;
+	ssize_t n;
+
+	pid = doors_fork(b, &h);
+	if (pid == 0)
+		help_socket(b, family, &h);
+	if (pid < 0)
+		return (int)pid;
+	n = sock_recv(h.sock, &err, sizeof(err), &fd, &n_fds);
+	doors_done(&h);
+	if (n != (ssize_t)sizeof(err))
+		return n < 0 ? (int)n : -EIO;
+	if (n_fds != 1)
+		return err > 0 ? -err : -EPROTO;
+	return take_fd(&fd);
+}
+
+int doors_socket(const struct box *b, int family, int *ret_fd)
+{
+	int af = family == 6 ? AF_INET6 : AF_INET;
+	int fd = visit_socket(b, af);
+
+	/* Without root a process must give up its own user namespace for a box's, for good: that is for a helper. */
+	if (fd == -EPERM)
+		fd = fetch_socket(b, af);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return 0;
 }

@@ -48,6 +48,13 @@ _must_check_ int doors_start(const struct box *b, struct doors_helper *ret, stru
 _must_check_ int doors_take(struct doors_helper *h, struct doors *ret, struct fail *fail);
 void doors_done(struct doors_helper *h);
 
+/* How a helper begins, also for the test that looks at what it can still do. 0 in the helper: then h->sock is its end
+ * of the socket and h->pid its parent, with which it ends. It has no other descriptor but the box's pidfd. */
+_must_check_ pid_t doors_fork(const struct box *b, struct doors_helper *h);
+/* In the helper. From here on it has the powers of the box's root over the box's network, and none over anything
+ * else. */
+_must_check_ int doors_enter(const struct box *b, const struct doors_helper *h);
+
 /* Can programs that know of no proxy be led to one on this machine? Tried in namespaces of its own: 0, or why not. */
 _must_check_ int doors_probe_catching(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations in a box: the host's side of starting a command or a file transfer. */
-#include "box/exec_priv.h"
+/* Operations in a box: the host's side of starting commands, file transfers and interpreters, and of giving those
+ * cells. */
+#include "box/box.h"
 
 #include "sys/sock.h"
 #include "wire/wire.h"
@@ -8,9 +9,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define NOFILE_MAX 4096
 #define SEND_SECONDS 10
-#define OOM_SCORE_PAYLOAD 800
 #define TASKS_PER_CPU 4
 
 /* Messages that are on their way together. */
@@ -53,7 +52,8 @@ static int several_add_all(struct several *s, enum wire_type type, const char *c
 	return r;
 }
 
-int box_send_command(int sock, const struct box_command *c)
+/* Directory, arguments, environment, go. */
+static int send_command(int sock, const struct box_command *c)
 {
 	static struct several s;
 	int r;
@@ -71,17 +71,18 @@ int box_send_command(int sock, const struct box_command *c)
 }
 
 /* Without cgroups the per-process limits are all there is; with them they are a second lock. */
-struct wire_exec box_exec_request(const struct box *b, const struct box_command *c)
+/* Without cgroups the per-process limits are all there is; with them they are a second lock. */
+static struct wire_exec exec_request(const struct box *b, const struct box_command *c)
 {
 	unsigned features = b->cgroup.host ? b->cgroup.host->features : 0;
 	struct wire_exec q = {
-		.uid = IDS_BOX_USER,
-		.gid = IDS_BOX_USER,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
 		.flags = WIRE_EXEC_ALONE | (c->with_stdin ? WIRE_EXEC_STDIN : 0) |
 			 (c->last ? WIRE_EXEC_LAST : 0),
-		.oom_score_adj = OOM_SCORE_PAYLOAD,
+		.oom_score_adj = PAYLOAD_OOM_SCORE,
 		.fsize_max = b->disk_bytes,
-		.nofile_max = NOFILE_MAX,
+		.nofile_max = PAYLOAD_NOFILE_MAX,
 	};
 
 	if (!(features & CGROUP_MEMORY))
@@ -94,11 +95,35 @@ struct wire_exec box_exec_request(const struct box *b, const struct box_command 
 }
 
 /* AG-09: an agent that does not read must not hold us for ever. */
-int box_limit_waiting(int sock)
+static int limit_waiting(int sock)
 {
 	const struct timeval t = { .tv_sec = SEND_SECONDS };
 
 	return setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t)) < 0 ? -errno : 0;
+}
+
+static int fail_agent(struct fail *fail, int r)
+{
+	return fail_set(fail, -r, "agent", "the box's agent does not answer: %s", strerror(-r));
+}
+
+/* Sends a request with one end of a new operation's socket: the other end. */
+static int start_operation(struct box *b, enum wire_type type, const void *request, size_t size,
+			   struct fail *fail)
+{
+	int pair[2], r = sock_pair(pair);
+
+	if (r < 0)
+		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
+	r = limit_waiting(pair[0]);
+	if (r == 0)
+		r = wire_send_fds(b->control_fd, type, request, size, &pair[1], 1);
+	fd_close(pair[1]);
+	if (r < 0) {
+		fd_close(pair[0]);
+		return fail_agent(fail, r);
+	}
+	return pair[0];
 }
 
 int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, struct fail *fail)
@@ -109,7 +134,7 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 		.cpu_milli = c->cpu_milli,
 	};
 	const struct cgroup_limits limits = box_enforced(b->cgroup.host, &wanted);
-	struct wire_exec request = box_exec_request(b, c);
+	struct wire_exec request = exec_request(b, c);
 	struct box_exec e = BOX_EXEC_INIT;
 	int fds[1 + CGROUP_HIER_MAX], pair[2], r;
 	size_t n_fds = 1;
@@ -126,13 +151,13 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 	fds[0] = pair[1];
 	for (size_t i = 0; i < e.cgroup.n_join; i++)
 		fds[n_fds++] = e.cgroup.join_fd[i];
-	r = box_limit_waiting(pair[0]);
+	r = limit_waiting(pair[0]);
 	if (r == 0)
 		r = wire_send_fds(b->control_fd, WIRE_EXEC, &request, sizeof(request), fds, n_fds);
 	fd_close(pair[1]);
 	e.sock = pair[0];
 	if (r == 0)
-		r = box_send_command(e.sock, c);
+		r = send_command(e.sock, c);
 	if (r < 0) {
 		box_exec_close(&e);
 		return fail_set(fail, -r, "agent",
@@ -170,8 +195,7 @@ int box_leaf(struct box *b, const struct box_limits *limits, struct cgroup_exec 
 	if (e.n_join)
 		r = wire_send_fds(b->control_fd, WIRE_LEAF, NULL, 0, e.join_fd, e.n_join);
 	if (r < 0)
-		return fail_set(fail, -r, "agent", "the box's agent does not answer: %s",
-				strerror(-r));
+		return fail_agent(fail, r);
 	*ret = e;
 	e = (struct cgroup_exec)CGROUP_EXEC_INIT;
 	return 0;
@@ -185,22 +209,57 @@ void box_exec_close(struct box_exec *e)
 
 int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail)
 {
-	const struct wire_files request = { .uid = IDS_BOX_USER, .gid = IDS_BOX_USER };
-	int pair[2], r = sock_pair(pair);
+	const struct wire_files request = { .uid = PAYLOAD_USER, .gid = PAYLOAD_USER };
+	_cleanup_(fd_closep) int sock =
+		start_operation(b, (enum wire_type)type, &request, sizeof(request), fail);
+	int r;
 
-	if (r < 0)
-		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
-	r = box_limit_waiting(pair[0]);
-	if (r == 0)
-		r = wire_send_fds(b->control_fd, (enum wire_type)type, &request, sizeof(request),
-				  &pair[1], 1);
-	fd_close(pair[1]);
-	if (r == 0)
-		r = wire_send(pair[0], WIRE_ROOT, root, strlen(root));
-	if (r < 0) {
-		fd_close(pair[0]);
-		return fail_set(fail, -r, "agent", "the box's agent does not answer: %s",
-				strerror(-r));
+	if (sock < 0)
+		return sock;
+	r = wire_send(sock, WIRE_ROOT, root, strlen(root));
+	return r < 0 ? fail_agent(fail, r) : take_fd(&sock);
+}
+
+int box_kernel(struct box *b, const struct box_command *c, const struct wire_context *context,
+	       struct fail *fail)
+{
+	struct wire_kernel request = { .exec = exec_request(b, c), .context = *context };
+	_cleanup_(fd_closep) int sock = -EBADF;
+	int r;
+
+	/* It is one of several things in its box, and stays: its end is not the box's. */
+	request.exec.flags = 0;
+	sock = start_operation(b, WIRE_KERNEL, &request, sizeof(request), fail);
+	if (sock < 0)
+		return sock;
+	r = send_command(sock, c);
+	return r < 0 ? fail_agent(fail, r) : take_fd(&sock);
+}
+
+int box_cell(struct box *b, const struct wire_cell *cell, const char *code, size_t len,
+	     struct fail *fail)
+{
+	_cleanup_(fd_closep) int sock = start_operation(b, WIRE_CELL, cell, sizeof(*cell), fail);
+	int r = 0;
+
+	if (sock < 0)
+		return sock;
+	for (size_t at = 0; r == 0 && at < len;) {
+		size_t n = MIN(len - at, (size_t)WIRE_DATA_MAX);
+
+		r = wire_send(sock, WIRE_CODE, code + at, n);
+		at += n;
 	}
-	return pair[0];
+	if (r == 0)
+		r = wire_send(sock, WIRE_GO, NULL, 0);
+	/* An agent that hung up has said why: that can still be read. */
+	return r < 0 && r != -EPIPE ? fail_agent(fail, r) : take_fd(&sock);
+}
+
+int box_tell_context(struct box *b, const char *context, uint32_t signal, struct fail *fail)
+{
+	struct wire_context_tell request = { .signal = signal };
+
+	(void)snprintf(request.context, sizeof(request.context), "%s", context);
+	return start_operation(b, WIRE_CONTEXT_TELL, &request, sizeof(request), fail);
 }

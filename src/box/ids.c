@@ -223,7 +223,7 @@ int ids_map(const struct ids *ids, pid_t pid, struct fail *fail)
 		if (r == 0)
 			r = run_idmap_tool("/usr/bin/newgidmap", pid, ids->gid_base);
 	} else {
-		uint32_t first = ids->kind == IDS_SINGLE ? IDS_BOX_USER : 0;
+		uint32_t first = ids->kind == IDS_SINGLE ? PAYLOAD_USER : 0;
 		uint32_t count = ids->kind == IDS_SINGLE ? 1 : RANGE_SIZE;
 
 		(void)snprintf(uids, sizeof(uids), "%u %u %u\n", first, ids->uid_base, count);

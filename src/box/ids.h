@@ -3,13 +3,11 @@
 #pragma once
 
 #include "base/fail.h"
+#include "sys/payload.h"
 #include "sys/slot.h"
 #include "wire/isolation.h"
 
 #include <sys/types.h>
-
-/* Who is in a box. Where one id is mapped there is no box root. */
-#define IDS_BOX_USER 1000u
 
 struct ids_host {
 	enum ids_kind kind;

@@ -4,6 +4,7 @@
 #include "box/breakable.h"
 #include "box/filter/filter.h"
 #include "sys/landlock.h"
+#include "sys/payload.h"
 #include "wire/isolation.h"
 
 #include <linux/keyctl.h>
@@ -16,7 +17,7 @@
 #endif
 
 static const struct landlock_path user_paths[] = {
-	{ "/", LANDLOCK_READ },          { "/home/user", LANDLOCK_CHANGE },
+	{ "/", LANDLOCK_READ },          { PAYLOAD_HOME, LANDLOCK_CHANGE },
 	{ "/tmp", LANDLOCK_CHANGE },     { "/var/tmp", LANDLOCK_CHANGE },
 	{ "/dev/shm", LANDLOCK_CHANGE }, { "/dev", LANDLOCK_WRITE },
 	{ "/dev/pts", LANDLOCK_IOCTL },  { "/dev/tty", LANDLOCK_IOCTL },
@@ -51,7 +52,7 @@ int seal_landlock(const struct seal_files *files, int32_t *ret_abi, uint32_t *fe
 	memcpy(paths, files->root ? root_paths : user_paths, n * sizeof(paths[0]));
 	if (files->pids_fd)
 		paths[n++] = (struct landlock_path){ .fd = files->pids_fd, .rules = LANDLOCK_READ };
-	r = files->visited ? landlock_restrict_files(paths, n, ret_abi) :
+	r = files->entered ? landlock_restrict_files(paths, n, ret_abi) :
 			     landlock_restrict(paths, n, ret_abi);
 	if (r == 0)
 		*features |= SETUP_HAS_LANDLOCK;

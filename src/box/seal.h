@@ -7,12 +7,12 @@
 
 #include "base/util.h"
 
-/* Who may do what with files. root: the box has one, so its file modes decide. visited: interpreters
+/* Who may do what with files. root: the box has one, so its file modes decide. entered: interpreters
  * come into the box from outside, in a Landlock domain of their own; scoping would keep them and the
  * agent from each other. */
 struct seal_files {
 	bool root;
-	bool visited;
+	bool entered;
 	const int *pids_fd; /* what the agent alone can look at; NULL: nothing */
 };
 

@@ -15,13 +15,15 @@
  * Theory of operation: one thread and one loop (sys/loop.h). Doors and the two sockets are watched from it; everything
  * else hangs on a connection or a question that came through a door. It ends when the warden's socket does.
  */
-#include "egress/core.h"
+#include "egress/door/door.h"
+#include "egress/flow/conn.h"
+#include "egress/start.h"
 
 #include <sys/resource.h>
 
 #define TIMERS 1024 /* that there is place for from the start */
 
-static struct egress egress = { .loop = LOOP_INIT };
+static struct egress egress = { .loop = LOOP_INIT, .server_fd = -EBADF };
 
 /* As root the separation would be none. */
 static int check_user(struct fail *fail)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/core.h"
+#include "egress/start.h"
 
 #include <gnutls/gnutls.h>
 #include <netdb.h>

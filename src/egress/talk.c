@@ -6,45 +6,27 @@
  * Each COMMIT is answered by one APPLIED. When the server does not take it, or there is no memory for it, nothing more is
  * read from the server until it is sent, so that at most one answer waits.
  */
-#include "egress/core.h"
-
 #include "base/clock.h"
+#include "egress/door/door.h"
+#include "egress/report/report.h"
+#include "egress/start.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define LINE_MAX_BYTES 1024   /* of the log; less than a pipe takes without blocking */
 #define BATCH 64              /* messages of the server in one go; boxes want their turn */
 #define SERVER_ROOM (1 << 20) /* bytes of events that wait for it */
 #define RETRY_US 50000        /* when there was no memory for an answer */
 
 struct talk {
 	struct source warden, server;
-	int warden_fd, server_fd;
+	int warden_fd;
 	uint64_t servers; /* that there have been */
 	bool answer_waits;
 	struct timer retry; /* the answer's */
 	struct egress_frame answer;
 };
-
-/* A line that would wait, because nobody reads the other end, is dropped: a full log must not stop the boxes' network. */
-void talk_log(const char *fmt, ...)
-{
-	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
-	char text[LINE_MAX_BYTES / 2], line[LINE_MAX_BYTES];
-	va_list args;
-	int n;
-
-	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	n = snprintf(line, sizeof(line), "glovebox-egress: %s\n", text);
-	if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
-		(void)!write(STDERR_FILENO, line, (size_t)n);
-}
 
 static int set_nonblocking(int fd)
 {
@@ -58,22 +40,14 @@ static int set_nonblocking(int fd)
 static void hang_up(struct egress *g, struct talk *t)
 {
 	source_remove(&g->loop, &t->server);
-	fd_closep(&t->server_fd);
+	fd_closep(&g->server_fd);
 	timer_clear(&g->loop, &t->retry);
 	t->answer_waits = false;
 }
 
-int talk_event(struct egress *g, const struct egress_event *e)
-{
-	struct talk *t = g->talk;
-	struct egress_frame f = { .as_EVENT = *e };
-
-	return t->server_fd < 0 ? -ENOTCONN : egress_send(t->server_fd, EGRESS_EVENT, &f, NULL, 0);
-}
-
 static void send_answer(struct egress *g, struct talk *t)
 {
-	int r = egress_send(t->server_fd, EGRESS_APPLIED, &t->answer, NULL, 0);
+	int r = egress_send(g->server_fd, EGRESS_APPLIED, &t->answer, NULL, 0);
 	bool no_memory = r == -ENOBUFS || r == -ENOMEM;
 
 	t->answer_waits = r == -EAGAIN || no_memory;
@@ -143,14 +117,13 @@ static void server_read(struct egress *g, struct talk *t)
 {
 	static struct egress_frame f;
 
-	for (unsigned i = 0; i < BATCH && t->server_fd >= 0 && !t->answer_waits; i++) {
-		int r = egress_recv(t->server_fd, &f, EGRESS_FROM_SERVER, NULL, NULL);
+	for (unsigned i = 0; i < BATCH && g->server_fd >= 0 && !t->answer_waits; i++) {
+		int r = egress_recv(g->server_fd, &f, EGRESS_FROM_SERVER, NULL, NULL);
 
 		if (r == -EAGAIN)
 			return;
 		if (r == -EPROTO)
-			talk_log(
-				"the server sent what is no message; it is not listened to any more");
+			say_log("the server sent what is no message; it is not listened to any more");
 		if (r <= 0) {
 			hang_up(g, t);
 			return;
@@ -186,7 +159,7 @@ static int meet_server(struct egress *g, struct talk *t, int fd)
 	if (r < 0)
 		fd_close(fd);
 	else
-		t->server_fd = fd;
+		g->server_fd = fd;
 	return r;
 }
 
@@ -200,7 +173,7 @@ static int take_operator(struct egress *g, int fd)
 
 	fd_close(fd);
 	if (r < 0)
-		talk_log("the operator's rule sets cannot be used: %s", fail.msg);
+		say_log("the operator's rule sets cannot be used: %s", fail.msg);
 	return r < 0 && g->sets.n == 0 ? r : 0;
 }
 
@@ -217,7 +190,7 @@ static int warden_said(struct egress *g, struct talk *t, const struct egress_fra
 	case EGRESS_OPEN:
 		r = net_open(g, &f->as_OPEN, fds);
 		if (r < 0)
-			talk_log("sandbox %s gets no network: %s", f->as_OPEN.id, strerror(-r));
+			say_log("sandbox %s gets no network: %s", f->as_OPEN.id, strerror(-r));
 		return 0;
 	default:
 		net_close(g, f->as_CLOSE.id);
@@ -231,7 +204,7 @@ static int warden_lost(struct egress *g, const struct egress_frame *f)
 	if (f->head.type != EGRESS_OPEN)
 		return -EMFILE;
 	net_close(g, f->as_OPEN.id);
-	talk_log("sandbox %s gets no network: %s", f->as_OPEN.id, strerror(EMFILE));
+	say_log("sandbox %s gets no network: %s", f->as_OPEN.id, strerror(EMFILE));
 	return 1;
 }
 
@@ -253,7 +226,7 @@ static void warden_read(struct egress *g, struct talk *t)
 			break;
 	}
 	if (r < 0)
-		talk_log("the warden cannot be understood: %s", strerror(-r));
+		say_log("the warden cannot be understood: %s", strerror(-r));
 	g->is_over = true;
 	g->status = r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -268,14 +241,12 @@ static void warden_ready(struct loop *l, struct source *self)
 
 int talk_open(struct egress *g, int warden_fd)
 {
-	static struct talk t = { .warden = SOURCE_INIT,
-				 .server = SOURCE_INIT,
-				 .warden_fd = -EBADF,
-				 .server_fd = -EBADF };
+	static struct talk t = { .warden = SOURCE_INIT, .server = SOURCE_INIT };
 	int r = set_nonblocking(warden_fd);
 
 	t.warden_fd = warden_fd;
 	t.retry.due = retry_due;
 	g->talk = &t;
+	g->server_fd = -EBADF;
 	return r < 0 ? r : source_add(&g->loop, &t.warden, warden_fd, EPOLLIN, warden_ready);
 }

@@ -5,7 +5,7 @@
  *
  *	name.c     host names              address.c    addresses
  *	special.c  addresses that are nobody's, everybody's or not for the public
- *	rule.c     a rule from its text    rule_text.c  the text of a rule, and whether it is one
+ *	rule.c     a rule, its text, and whether it is one
  *	policy.c   the decision            sets.c       the operator's rule sets as one text
  */
 #pragma once

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses that no box gets to unless the operator names their range, from IANA's registries of special addresses: a name that a stranger
- * controls can lead to any of them (NW-02, NW-04, NW-05, NW-06).
+ * Addresses that are not public, from IANA's registries of special addresses: a name that a stranger controls can lead to
+ * any of them (NW-02, NW-04, NW-05, NW-06). No box gets there unless the operator names their range, and no webhook unless
+ * the setting allows private addresses.
  */
 #include "policy/policy_priv.h"
 
@@ -41,6 +42,13 @@ static const struct special ranges[] = {
 	{ V6(0), 128, true, "unspecified" },
 	{ V6([15] = 1), 128, true, "loopback" },
 	{ V6(0), 96, false, "transition" },
+	/*
+	 * NAT64. Where it leads is decided by a gateway of the network that this machine stands in. It should translate
+	 * public addresses only (RFC 6052), but not every one does, and it comes to them with an address of its own,
+	 * which firewalls may trust more than ours. Looking at the address that it carries cannot tell; so the form is
+	 * closed, even with a public address in it. A network with nothing but IPv6 needs it: the operator who opens it to
+	 * boxes opens the form alone, and what it carries is judged as well.
+	 */
 	{ V6(0x00, 0x64, 0xff, 0x9b), 96, false, "transition" },
 	{ V6(0x00, 0x64, 0xff, 0x9b, 0x00, 0x01), 48, false, "transition" },
 	{ V6(0x01, 0x00), 64, false, "discard" },

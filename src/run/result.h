@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "language/language.h"
+#include "run/judge.h"
 #include "run/net_log.h"
 #include "wire/isolation.h"
 
@@ -14,17 +15,6 @@
 
 #define RUN_HOME "/home/user"
 #define RUN_OUT RUN_HOME "/out"
-
-struct run_limits {
-	uint64_t timeout_us;
-	uint64_t cpu_time_us;
-	uint64_t memory_bytes;
-	uint64_t disk_bytes;
-	uint64_t files;
-	uint64_t output_bytes;
-	uint32_t pids;
-	uint32_t cpu_milli;
-};
 
 /* What may be asked for, the same for every way to ask. The rest depends on the machine. */
 #define RUN_TIME_MIN_US UINT64_C(1000)
@@ -34,20 +24,6 @@ struct run_limits {
 #define RUN_OUTPUT_MAX (UINT64_C(1) << 32)
 #define RUN_FILES_MAX (UINT64_C(1) << 24)
 #define RUN_CPU_MILLI_MIN 10u
-
-enum run_status {
-	RUN_OK,
-	RUN_ERROR,
-	RUN_TIMEOUT,
-	RUN_CPU_LIMIT,
-	RUN_MEMORY_LIMIT,
-	RUN_DISK_LIMIT,
-	RUN_PIDS_LIMIT,
-	RUN_OUTPUT_LIMIT,
-	RUN_SIGNAL,
-	RUN_SETUP_ERROR,
-	_RUN_STATUS_MAX,
-};
 
 struct run_usage {
 	uint64_t wall_us;

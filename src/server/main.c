@@ -36,7 +36,6 @@
 #include "server/http/routes.h"
 #include "server/seal.h"
 #include "server/sandbox/secret.h"
-#include "server/sandbox/table.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>

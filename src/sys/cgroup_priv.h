@@ -58,10 +58,6 @@ _must_check_ int cgroup_v2_exec_sample(const struct cgroup_box *b, struct cgroup
 _must_check_ int cgroup_v1_cpu_before(const struct cgroup_box *b, struct cgroup_exec *e);
 void cgroup_split_cpu(uint64_t all, uint64_t *user, uint64_t *system_time);
 
-/* The descriptors that are for joining, and those that samples opened. */
-void cgroup_box_close_joins(struct cgroup_box *b);
-void cgroup_exec_close_files(struct cgroup_exec *e);
-
 /* "exec-<n>", optionally behind "<prefix>." (a leaf beside boxes) or "<box>/" (one in a box, by a path that needs no
  * descriptor of the box); big enough for every name and number. */
 struct cgroup_name {

@@ -10,6 +10,14 @@
 
 #include <sys/types.h>
 
+#define PAYLOAD_USER                                                                               \
+	1000u /* the box's user, and its group. Where one id is mapped there is no box root */
+#define PAYLOAD_HOME "/home/user"
+#define PAYLOAD_NOFILE_MAX 4096
+/* An interpreter dies after the commands, and the agent, which has to tell of it, last. */
+#define PAYLOAD_OOM_SCORE 800
+#define PAYLOAD_OOM_SCORE_KERNEL 700
+
 struct payload_limits {
 	uint64_t fsize_max;  /* RLIMIT_FSIZE */
 	uint64_t data_max;   /* RLIMIT_DATA, 0: none, likewise below */

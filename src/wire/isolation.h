@@ -33,4 +33,13 @@ struct isolation {
 	uint32_t cgroup_features; /* enum cgroup_feature */
 };
 
-const char *ids_kind_name(uint32_t kind);
+static inline const char *ids_kind_name(uint32_t kind)
+{
+	static const char *const names[_IDS_KIND_MAX] = {
+		[IDS_RANGE] = "range",
+		[IDS_SUBIDS] = "subids",
+		[IDS_SINGLE] = "single",
+	};
+
+	return kind < _IDS_KIND_MAX ? names[kind] : "unknown";
+}

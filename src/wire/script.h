@@ -5,9 +5,11 @@
  */
 #pragma once
 
+#include "sys/payload.h"
+
 #define SCRIPT_PROGRAM "python3"
 #define SCRIPT_FILE "main.py"
-#define SCRIPT_HOME "/home/user" /* where the file is, and where it runs */
+#define SCRIPT_HOME PAYLOAD_HOME /* where the file is, and where it runs */
 #define SCRIPT_PATH "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/go/bin"
 #define SCRIPT_LANG "C.UTF-8"
 #define SCRIPT_LIBRARY                                                                             \

@@ -19,8 +19,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define BOX_USER 1000u
-#define BOX_HOME "/home/user"
 #define OWN_SOCK_FD 5 /* above those of kernels/PROTOCOL.md */
 #define OUT_OF_THE_WAY 64
 
@@ -121,7 +119,7 @@ static int seal_files(struct walk *w)
 {
 	const struct seal_files files = {
 		.root = w->request.flags & ZYGOTE_ENTER_ROOT,
-		.visited = true,
+		.entered = true,
 	};
 	uint32_t features = 0;
 	int32_t abi = 0;
@@ -133,8 +131,8 @@ static int seal_files(struct walk *w)
 static int become_user(struct walk *w)
 {
 	const struct payload_user user = {
-		.uid = BOX_USER,
-		.gid = BOX_USER,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
 		.securebits = payload_locked_bits,
 	};
 
@@ -145,7 +143,7 @@ static int become_user(struct walk *w)
 static int go_home(struct walk *w)
 {
 	(void)w;
-	return chdir(BOX_HOME) < 0 && chdir("/") < 0 ? -errno : 0;
+	return chdir(PAYLOAD_HOME) < 0 && chdir("/") < 0 ? -errno : 0;
 }
 
 static int seal_calls(struct walk *w)

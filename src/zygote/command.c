@@ -9,6 +9,7 @@
  */
 #include "zygote/zygote_priv.h"
 
+#include "sys/payload.h"
 #include "sys/proc.h"
 #include "wire/request.h"
 #include "wire/script.h"
@@ -16,7 +17,6 @@
 #include <sys/syscall.h>
 
 #define AGENT_FD 3
-#define BOX_USER 1000u
 
 extern char **environ;
 
@@ -78,7 +78,7 @@ void command_take(void)
 		r = take_stdio(fds);
 	if (r < 0)
 		give_up(WIRE_STEP_REQUEST, r);
-	if (q.uid != BOX_USER || q.gid != BOX_USER || request.user[0])
+	if (q.uid != PAYLOAD_USER || q.gid != PAYLOAD_USER || request.user[0])
 		give_up(WIRE_STEP_USER, -EPERM); /* we have become that one, for good */
 	/* They were set by whoever sent us here; lower ones count too. */
 	r = agent_request_set_limits(&q);

@@ -5,13 +5,11 @@
  *
  *	serve.c    waits for the warden, keeps the contexts     walk.c    from here into a box
  *	clone.S    fork without copying memory                  arrive.c  what a context does first, in the box
- *	compact.c  memory that is cheap to fork
+ *	memory.c   memory that is cheap to fork
  *
- * Another library is for an interpreter that is stopped just before it runs a script; it has all of these but
- * compact.c, and
+ * Another library is for an interpreter that is stopped just before it runs a script; it has all of these and
  *
  *	script.c   where the interpreter is stopped, and goes on     command.c  what it is to be, from the agent
- *	ahead.c    memory that it will write to
  */
 #pragma once
 
@@ -84,7 +82,7 @@ bool zygote_walk(struct walk *w);
 /* arrive.c, in the context: 0 when it is an ordinary process of the box, else -errno and the step. */
 _must_check_ int zygote_arrive(struct walk *w, enum zygote_step *ret_step);
 
-/* ahead.c. Before the forks: what they will write to. proc_fd is the process's own directory, and is closed. */
+/* memory.c. Before the forks: what they will write to. proc_fd is the process's own directory, and is closed. */
 void ahead_find(int proc_fd);
 void ahead_copy(void); /* in a fork */
 

@@ -142,8 +142,8 @@ static void send_text(int sock, enum wire_type type, const char *text)
 int exec_prepare(const struct spec *s, const char *const *argv)
 {
 	const struct wire_exec q = {
-		.uid = IDS_BOX_USER,
-		.gid = IDS_BOX_USER,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
 		.flags = s->flags | (s->not_kept ? 0 : WIRE_EXEC_KEEP),
 		.oom_score_adj = OOM_SCORE,
 		.fsize_max = DISK,

@@ -69,8 +69,8 @@ int kernel_start(struct box *b, const char *name, const char *const *argv)
 {
 	const char *const usual[] = { "/usr/bin/python3", "-ISc", kernel_source, NULL };
 	struct wire_kernel q = {
-		.exec = { .uid = IDS_BOX_USER,
-			  .gid = IDS_BOX_USER,
+		.exec = { .uid = PAYLOAD_USER,
+			  .gid = PAYLOAD_USER,
 			  .oom_score_adj = OOM_SCORE,
 			  .fsize_max = FSIZE,
 			  .nofile_max = 4096 },

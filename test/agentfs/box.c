@@ -44,8 +44,8 @@ static void sh(const char *script)
 {
 	static struct wire_frame f;
 	const struct wire_exec q = {
-		.uid = IDS_BOX_USER,
-		.gid = IDS_BOX_USER,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
 		.flags = WIRE_EXEC_KEEP,
 		.fsize_max = DISK,
 		.nofile_max = 1024,

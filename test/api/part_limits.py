@@ -9,6 +9,7 @@ import subprocess
 
 import raw
 import service
+from cells import cell, error
 
 
 @contextlib.contextmanager
@@ -176,10 +177,33 @@ def test_box_limits(_):
         box = client.create()
         info = client.ask("GET", f"/sandboxes/{box.id}").json()
         assert info["memoryMB"] == 64 and info["diskSizeMB"] == 16, info
-        assert box.run("head -c 32M /dev/zero >f")[2]["exitCode"] == 1
+        _, _, end, _ = box.run("head -c 32M /dev/zero >f")
+        assert end["exitCode"] == 1 and end["error"] == \
+            "exit status 1; the sandbox wrote more than its limit, 16 MiB; raise sandbox.disk in glovebox.toml if it needs more", end
         assert box.run("rm -f f; for i in $(seq 60); do sleep 5 & done 2>/dev/null; jobs -r | wc -l")[0] != b"60\n"
         _, _, end, _ = box.run("x=$(head -c 200M /dev/zero | tr '\\0' x); echo ${#x}")
-        assert end["exitCode"] != 0, end
+        assert end["status"] == "signal: killed" and end["error"] == "signal: killed; the sandbox used more memory than " \
+            "its limit, 64 MiB; raise sandbox.memory in glovebox.toml if it needs more", end
+        _, _, end, _ = box.run("kill -9 $$")
+        assert end["error"] == "signal: killed", end  # not for memory, this time
+        found = cell(box, "x = 'x' * 200_000_000; sleep 30", language="ruby", limits={"wall_ms": 20_000})
+        assert error(found)["name"] == "CellMemoryLimit" and "64 MiB" in error(found)["value"], found
+
+
+def test_run_words(_):
+    """which limit ended a run, with its value"""
+    with small() as (_, client):
+        for limit, value, code, says in (
+                ("timeout_ms", 300, "sleep 9", "timeout: it ran longer than its limit, 300 ms; raise limits.timeout_ms if"),
+                ("cpu_time_ms", 200, "while :; do :; done", "cpu_limit: it used more CPU time than its limit, 200 ms; raise"),
+                ("memory_bytes", 32 << 20, "x=$(head -c 200M /dev/zero | tr '\\0' x); sleep 9",
+                 "memory_limit: it used more memory than its limit, 32 MiB; raise limits.memory_bytes"),
+                ("disk_bytes", 1 << 20, "cat /dev/zero >a; sleep 9", "disk_limit: it wrote more than its limit, 1 MiB; raise limits.disk"),
+                ("files", 200, "for i in $(seq 900); do : >$i; done; sleep 9", "disk_limit: it made more files than its limit, 200; raise"),
+                ("pids", 8, "for i in $(seq 40); do sleep 9 & done; wait", "pids_limit: it started more processes than its limit, 8"),
+                ("output_bytes", 1000, "yes", "output_limit: it printed more than its limit, 1000 bytes; raise limits.output_bytes")):
+            got = run(client, "bash", "-c", code, limits={limit: value}).json()
+            assert f"{got['status']}: {got['message']}".startswith(says), got
 
 
 def test_no_root(_):

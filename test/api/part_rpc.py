@@ -124,6 +124,7 @@ def test_timeouts(world):
     box = world.client.create()
     answer = last(box.start("sleep 60", {"Connect-Timeout-Ms": "700"}))
     assert answer["error"]["code"] == "deadline_exceeded", answer
+    assert answer["error"]["message"] == "the command ran longer than its limit, 700 ms; raise its time-out if it needs more", answer
     assert wait_for(lambda: not running(box))
     for bad in ("-1", "x", "99999999999", "1.5", ""):
         with box.start("true", {"Connect-Timeout-Ms": bad}) as connection:

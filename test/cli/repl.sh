@@ -67,7 +67,7 @@ is "$OUT" '[]' 'nothing of our environment gets in'
 
 cells --timeout 500ms <<<'while True: pass'
 is "$STATUS" 1 'a cell that runs too long fails'
-like "$ERR" 'CellTimeout: it ran longer than --timeout allows' '... and says so'
+like "$ERR" 'CellTimeout: it ran longer than its limit, 500 ms; raise --timeout if it needs more' '... and says so'
 cells --cpu-time 300ms <<<'while True: pass'
 like "$ERR" 'CellCpuLimit: it used more CPU time' 'CPU time'
 cells --output 10 <<<'print("x" * 50)'

@@ -77,7 +77,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	like "$(json .message)" '--cpu-time' '... and says which limit'
 	ends 137 memory_limit 'eating memory' --memory 32M --disk 1M -- \
 		sh -c 'head -c 200000000 /dev/zero | tail -c 200000000 >/dev/null; sleep 30'
-	like "$(json .message)" '--memory' '... and says which limit'
+	is "$(json .message)" 'it used more memory than its limit, 32 MiB; raise --memory if it needs more' '... and says which limit'
 	ends 137 pids_limit 'forking' --pids 8 -- sh -c 'i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait'
 	like "$(json .message)" '--pids' '... and says which limit'
 	status_three=(sh -c 'sleep 2 & sleep 2 & wait')

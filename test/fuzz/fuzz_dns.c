@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "egress/door/dns_message.h"
+#include "egress/parse/dns_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
  */
 #include <assert.h>
 
-#include "egress/request.h"
+#include "egress/parse/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -91,7 +91,7 @@ static void fuzz_exit(const uint8_t *data, size_t size)
 	struct wire_exit end = { 0 };
 
 	memcpy(&end, data, MIN(size, sizeof(end)));
-	if (envd_event_end(&out, &end) == 0) {
+	if (envd_event_end(&out, &end, "") == 0) {
 		json_t *event = json_loadb((const char *)out.data, out.len, 0, NULL);
 
 		assert(event);

@@ -2,7 +2,11 @@
 #include "bpf_eval.h"
 
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 /* The instructions our programs are made of. Others are valid too, but a program that has one was
  * not made by our compiler, and the test should say so. */
@@ -100,4 +104,14 @@ int bpf_eval(const struct sock_filter *code, size_t len, const struct seccomp_da
 			return r;
 	}
 	return -EINVAL;
+}
+
+uint32_t bpf_verdict(const struct sock_filter *code, size_t len, uint32_t arch, int nr, uint64_t a0,
+		     uint64_t a1, uint64_t a2)
+{
+	struct seccomp_data data = { .nr = nr, .arch = arch, .args = { a0, a1, a2 } };
+	struct bpf_run result;
+
+	assert_int_equal(bpf_eval(code, len, &data, NULL, &result), 0);
+	return result.verdict;
 }

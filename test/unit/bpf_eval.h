@@ -8,8 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+
+#ifdef __x86_64__
+#define BPF_NATIVE AUDIT_ARCH_X86_64
+#define BPF_FOREIGN AUDIT_ARCH_I386
+#else
+#define BPF_NATIVE AUDIT_ARCH_AARCH64
+#define BPF_FOREIGN AUDIT_ARCH_ARM
+#endif
 
 enum bpf_mark {
 	BPF_RAN = 1 << 0,
@@ -34,3 +43,7 @@ int bpf_eval(const struct sock_filter *code, size_t len, const struct seccomp_da
 	     uint8_t *marks, struct bpf_run *ret);
 
 bool bpf_is_conditional(const struct sock_filter *f);
+
+/* What the program says of a call with three arguments; a cmocka test fails when the kernel would not accept it. */
+uint32_t bpf_verdict(const struct sock_filter *code, size_t len, uint32_t arch, int nr, uint64_t a0,
+		     uint64_t a1, uint64_t a2);

@@ -39,3 +39,13 @@ void op_close(struct op *op)
 	fd_closep(&op->sock);
 	fd_closep(&op->theirs);
 }
+
+enum run_limit judged_limit;
+
+enum run_limit sandbox_judge(struct sandbox *b, const struct wire_exit *end, struct run_limits *l)
+{
+	l->memory_bytes = b->limits.memory_bytes;
+	if (end->timed_out)
+		return RUN_LIMIT_TIME;
+	return end->code != 0 ? judged_limit : RUN_LIMIT_NONE;
+}

@@ -14,7 +14,7 @@
 #include "server/changes/changes.h"
 #include "server/interp/interp.h"
 #include "server/sandbox/outlet.h"
-#include "server/sandbox/table.h"
+#include "server/sandbox/sandbox.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define LEFT_MS 60000 /* of a sandbox that was made */

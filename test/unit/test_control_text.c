@@ -242,6 +242,18 @@ static void test_cursors(void **state)
 	}
 }
 
+/* As a resolver gives it. */
+static bool looked_up_is_public(const char *text)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	if (inet_pton(AF_INET, text, &in.sin_addr) == 1)
+		return address_is_public((const struct sockaddr *)&in);
+	assert_int_equal(inet_pton(AF_INET6, text, &in6.sin6_addr), 1);
+	return address_is_public((const struct sockaddr *)&in6);
+}
+
 static void test_addresses(void **state)
 {
 	static const char *const is_private[] = {
@@ -271,6 +283,7 @@ static void test_addresses(void **state)
 		"::ffff:8.8.8.8",
 		"::7f00:1",
 		"64:ff9b::7f00:1",
+		"64:ff9b::808:808",
 		"64:ff9b:1::1",
 		"100::1",
 		"2001::1",
@@ -286,7 +299,7 @@ static void test_addresses(void **state)
 	static const char *const is_public[] = {
 		"1.1.1.1",    "8.8.8.8",         "100.63.0.1",      "100.128.0.1",
 		"172.15.0.1", "172.32.0.1",      "192.0.1.1",       "198.17.0.1",
-		"223.1.1.1",  "2606:4700::1111", "2001:4860::8888", "64:ff9b::808:808"
+		"223.1.1.1",  "2606:4700::1111", "2001:4860::8888",
 	};
 
 	(void)state;
@@ -300,6 +313,11 @@ static void test_addresses(void **state)
 	}
 	assert_true(address_text_is_public("example.org"));
 	assert_false(address_is_public(&(struct sockaddr){ .sa_family = AF_UNIX }));
+	assert_true(looked_up_is_public("8.8.8.8"));
+	assert_true(looked_up_is_public("2606:4700::1111"));
+	assert_false(looked_up_is_public("10.0.0.1"));
+	assert_false(looked_up_is_public("64:ff9b::808:808"));
+	assert_false(looked_up_is_public("::ffff:8.8.8.8"));
 }
 
 /* printf 'secret{"a":1}' | openssl dgst -sha256 -binary | base64 */

@@ -23,7 +23,6 @@
 
 #include "base/parse.h"
 #include "box/doors.h"
-#include "box/doors_priv.h"
 #include "sys/netns.h"
 #include "sys/proc.h"
 

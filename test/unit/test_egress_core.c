@@ -13,7 +13,8 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "egress/core.h"
+#include "egress/door/door.h"
+#include "egress/flow/conn.h"
 
 static struct egress g;
 static struct net box;
@@ -45,12 +46,12 @@ void nets_each(struct egress *e, void (*f)(struct egress *g, struct net *n))
 	f(e, &box);
 }
 
-void talk_log(const char *fmt, ...)
+void say_log(const char *fmt, ...)
 {
 	(void)fmt;
 }
 
-int talk_event(struct egress *e, const struct egress_event *event)
+int say_event(const struct egress *e, const struct egress_event *event)
 {
 	(void)e;
 	n_events++;
@@ -611,25 +612,25 @@ static void test_told(void **state)
 	rule("git.example.com:22", 0);
 	rule("*.example.com:443", 0);
 	assert_int_equal(commit(), 0);
-	assert_false(resolve_told(&box, &a, 22, true, name));
+	assert_false(told_name(&box, &a, 22, true, name));
 	told_add(&box, "git.example.com", &a, 1);
 	told_add(&box, "www.example.com", &a, 1);
-	assert_true(resolve_told(&box, &a, 22, true, name));
+	assert_true(told_name(&box, &a, 22, true, name));
 	assert_string_equal(name, "git.example.com");
 	assert_true(name_ok(name)); /* NULs behind */
-	assert_true(resolve_told(&box, &a, 443, true, name));
-	assert_false(resolve_told(&box, &a, 25, true, name));
-	assert_false(resolve_told(&box, &b, 22, true, name));
+	assert_true(told_name(&box, &a, 443, true, name));
+	assert_false(told_name(&box, &a, 25, true, name));
+	assert_false(told_name(&box, &b, 22, true, name));
 	for (unsigned i = 0; i < 2000; i++) {
 		b.bytes[14] = (uint8_t)(i >> 8);
 		b.bytes[15] = (uint8_t)i;
 		told_add(&box, "www.example.com", &b, 1);
 	}
-	assert_false(resolve_told(&box, &a, 22, true, name)); /* the oldest are forgotten */
-	assert_true(resolve_told(&box, &b, 443, true, name));
+	assert_false(told_name(&box, &a, 22, true, name)); /* the oldest are forgotten */
+	assert_true(told_name(&box, &b, 443, true, name));
 	begin(false);
 	assert_int_equal(commit(), 0);
-	assert_false(resolve_told(&box, &b, 443, true, name)); /* not allowed any more */
+	assert_false(told_name(&box, &b, 443, true, name)); /* not allowed any more */
 }
 
 /* Where everything is allowed, a name that no rule names opens no address that is denied. */
@@ -645,13 +646,13 @@ static void test_told_by_rule(void **state)
 	assert_int_equal(commit(), 0);
 	told_add(&box, "git.example.com", &a, 1);
 	told_add(&box, "mine.example.org", &a, 1);
-	assert_true(resolve_told(&box, &a, 22, false, name)); /* for people */
+	assert_true(told_name(&box, &a, 22, false, name)); /* for people */
 	assert_string_equal(name, "mine.example.org");
-	assert_true(resolve_told(&box, &a, 22, true, name));
+	assert_true(told_name(&box, &a, 22, true, name));
 	assert_string_equal(name, "git.example.com");
-	assert_false(resolve_told(&box, &a, 80, true, name));
-	assert_true(resolve_told_as(&box, &a, 22, "git.example.com"));
-	assert_false(resolve_told_as(&box, &a, 22, "mine.example.org"));
+	assert_false(told_name(&box, &a, 80, true, name));
+	assert_true(told_as(&box, &a, 22, "git.example.com"));
+	assert_false(told_as(&box, &a, 22, "mine.example.org"));
 }
 
 /* Many names with one address: the newest that is allowed is found without asking about the older ones. */
@@ -670,20 +671,20 @@ static void test_told_newest(void **state)
 		told_add(&box, name, &a, 1);
 	}
 	n_judged = 0;
-	assert_true(resolve_told(&box, &a, 443, true, name));
+	assert_true(told_name(&box, &a, 443, true, name));
 	assert_string_equal(name, "n1499.example.com");
 	assert_int_equal(n_judged, 1);
 	told_add(&box, "n700.example.com", &a, 1); /* once more */
 	told_add(&box, "n7.example.com", &a, 1);
 	told_add(&box, "n8.example.org", &a, 1); /* not allowed */
 	n_judged = 0;
-	assert_true(resolve_told(&box, &a, 443, true, name));
+	assert_true(told_name(&box, &a, 443, true, name));
 	assert_string_equal(name, "n7.example.com");
 	assert_int_equal(n_judged, 2);
 	told_add(&box, "n700.example.com", &a, 1);
-	assert_true(resolve_told(&box, &a, 443, true, name));
+	assert_true(told_name(&box, &a, 443, true, name));
 	assert_string_equal(name, "n700.example.com");
-	assert_true(resolve_told(&box, &a, 22, true, name));
+	assert_true(told_name(&box, &a, 22, true, name));
 	assert_string_equal(name, "n7.example.com");
 }
 

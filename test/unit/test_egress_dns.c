@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "egress/door/dns_message.h"
+#include "egress/parse/dns_message.h"
 
 /* --- making questions --------------------------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The name in a TLS handshake, and which protocol a client speaks: src/egress/door/hello.c, first.c. */
+/* The name in a TLS handshake, and which protocol a client speaks: src/egress/parse/hello.c, first.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "egress/request.h"
+#include "egress/parse/request.h"
 
 #define SERVER_NAME 0
 #define ECH 0xfe0d

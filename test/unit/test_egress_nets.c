@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "egress/core.h"
+#include "egress/door/door.h"
+#include "egress/flow/conn.h"
 
 #define KEPT 256 /* that connections do not get, and the door itself */
 #define FITTING 20
@@ -94,7 +95,7 @@ void apply_done(struct net *n)
 	(void)n;
 }
 
-void talk_log(const char *fmt, ...)
+void say_log(const char *fmt, ...)
 {
 	(void)fmt;
 }

@@ -54,7 +54,7 @@ void told_add(struct net *n, const char *name, const struct net_address *a, size
 	(void)n_addresses;
 }
 
-int talk_event(struct egress *e, const struct egress_event *event)
+int say_event(const struct egress *e, const struct egress_event *event)
 {
 	(void)e;
 	n_events++;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients of the proxy write: src/egress/flow/target.c, http_head.c, http_build.c, socks.c. */
+/* What clients of the proxy write: src/egress/parse/target.c, http_head.c, socks.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "egress/request.h"
+#include "egress/parse/request.h"
 
 static struct http_head head;
 

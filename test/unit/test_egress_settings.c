@@ -9,7 +9,7 @@
 
 #include <arpa/inet.h>
 
-#include "egress/core.h"
+#include "egress/start.h"
 
 static struct egress g;
 static struct config config;

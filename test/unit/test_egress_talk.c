@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Egress' conversations: the test is warden and server, and what egress knows of boxes is left out. */
-#include "egress/core.h"
+#include "egress/door/door.h"
+#include "egress/start.h"
 
 #include "sys/sock.h"
 

@@ -210,15 +210,21 @@ static void test_events(void **state)
 	expect(&out, "{\"event\":{\"data\":{\"stderr\":\"/w==\"}}}");
 	assert_int_equal(envd_event_data(&out, WIRE_PTY, "a", 1), 0);
 	expect(&out, "{\"event\":{\"data\":{\"pty\":\"YQ==\"}}}");
-	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = 0 }), 0);
+	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = 0 }, ""), 0);
 	expect(&out, "{\"event\":{\"end\":{\"exited\":true,\"status\":\"exit status 0\"}}}");
-	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = 3 }), 0);
+	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = 3 }, ""), 0);
 	expect(&out,
 	       "{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"status\":\"exit status 3\","
 	       "\"error\":\"exit status 3\"}}}");
-	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = -1, .signal = 9 }), 0);
+	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = -1, .signal = 9 }, ""),
+			 0);
 	expect(&out, "{\"event\":{\"end\":{\"exitCode\":-1,\"exited\":false,"
 		     "\"status\":\"signal: killed\",\"error\":\"signal: killed\"}}}");
+	assert_int_equal(envd_event_end(&out, &(struct wire_exit){ .code = -1, .signal = 9 },
+					"it was too large"),
+			 0);
+	expect(&out, "{\"event\":{\"end\":{\"exitCode\":-1,\"exited\":false,\"status\":\"signal: "
+		     "killed\",\"error\":\"signal: killed; it was too large\"}}}");
 	buf_done(&out);
 }
 

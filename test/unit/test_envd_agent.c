@@ -517,6 +517,22 @@ static void test_timed_out(void **state)
 	assert_non_null(memmem(world.text, world.len, "signal: killed", 14));
 }
 
+/* Where the sandbox's memory was used up, a command that was killed says so. */
+static void test_out_of_memory(void **state)
+{
+	const struct wire_exit end = { .code = -1, .signal = 9 };
+	static const char says[] = "\"error\":\"signal: killed; the sandbox used more memory than";
+
+	(void)state;
+	judged_limit = RUN_LIMIT_MEMORY;
+	start();
+	say_started(7);
+	say(WIRE_EXIT, &end, sizeof(end));
+	assert_int_equal(read_all(), 0);
+	assert_non_null(memmem(world.text, world.len, says, sizeof(says) - 1));
+	judged_limit = RUN_LIMIT_NONE;
+}
+
 #define INPUT "{\"process\":{\"pid\":7},\"input\":{\"stdin\":\"aGk=\"}}"
 
 /* A command that does not read keeps its input waiting for as long as the client waits, and says. */
@@ -962,6 +978,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_broken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timed_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_out_of_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_pid, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_user, setup, teardown),

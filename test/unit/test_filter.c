@@ -26,10 +26,7 @@
 #include "filter_expect.h"
 
 #ifdef __x86_64__
-#define NATIVE_ARCH AUDIT_ARCH_X86_64
 #define X32_BIT 0x40000000u
-#else
-#define NATIVE_ARCH AUDIT_ARCH_AARCH64
 #endif
 #define NOISE 0xa5c35a3cu
 
@@ -67,7 +64,7 @@ static void check_number(uint32_t arch, uint32_t nr)
 	struct bpf_run got = run(arch, nr, noise);
 	uint32_t want = SECCOMP_RET_ERRNO | ENOSYS;
 
-	if (arch != NATIVE_ARCH)
+	if (arch != BPF_NATIVE)
 		want = SECCOMP_RET_KILL_PROCESS;
 #ifdef X32_BIT
 	else if (nr >= X32_BIT && nr != UINT32_MAX)
@@ -121,8 +118,8 @@ static void check_all_architectures(void)
 		AUDIT_ARCH_SPARC64,
 		0,
 		UINT32_MAX,
-		NATIVE_ARCH - 1,
-		NATIVE_ARCH + 1,
+		BPF_NATIVE - 1,
+		BPF_NATIVE + 1,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
@@ -166,7 +163,7 @@ static void check_vector(const struct expect_call *call, uint32_t nr, const uint
 
 		for (size_t i = 0; i < 6; i++)
 			args[i] = upper[u] << 32 | low[i];
-		got = run(NATIVE_ARCH, nr, args);
+		got = run(BPF_NATIVE, nr, args);
 		if (got.verdict != want)
 			fail_msg("%s(%#llx, %#llx, %#llx): %#x, not %#x", call->name,
 				 (unsigned long long)args[0], (unsigned long long)args[1],

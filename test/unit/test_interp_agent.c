@@ -442,7 +442,10 @@ static void test_limit(void **state)
 	run();
 	say_event(WIRE_EVENT_ERROR, "{\"name\":\"KeyboardInterrupt\"}");
 	say_end(WIRE_CELL_WALL, 0);
-	expect(ERROR("CellTimeout", "the cell ran longer than it may") USAGE("wall") END);
+	expect(ERROR(
+		"CellTimeout",
+		"the cell ran longer than its limit, 0 s; raise limits.wall_ms if it needs more")
+		       USAGE("wall") END);
 }
 
 static void test_died(void **state)

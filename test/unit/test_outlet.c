@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's conversation with egress. The test takes egress' part, and says when it dies. */
-#include "server/sandbox/outlet_priv.h"
+#include "server/sandbox/outlet.h"
 
 #include "server/http/http.h"
 #include "server/sandbox/sandbox.h"
@@ -87,6 +87,20 @@ int link_ask(struct link *l, enum warden_type type, struct warden_frame *request
 	assert_int_equal(type, WARDEN_MEET);
 	(void)__atomic_add_fetch(&meetings, 1, __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+static int waiting; /* atomic: how often somebody began to wait for egress' answer */
+
+int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+				  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+				  const struct timespec *until);
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+				  const struct timespec *until)
+{
+	(void)__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	return __real_pthread_cond_timedwait(c, m, until);
 }
 
 int __real_egress_send(int sock, enum egress_type type, struct egress_frame *f, const int *fds,
@@ -340,17 +354,7 @@ static void test_first_refused(void **state)
 	fd_close(e.sock);
 }
 
-static bool is_stale(struct outlet *o)
-{
-	bool stale;
-
-	pthread_mutex_lock(&o->all->lock);
-	stale = o->stale;
-	pthread_mutex_unlock(&o->all->lock);
-	return stale;
-}
-
-/* Whoever waits for rules is served before those whose secret has changed, and so by the next egress. */
+/* A thread that waits for rules is served before those whose secret has changed, also by the next egress. */
 static void test_who_waits_is_first(void **state)
 {
 	enum { OTHERS = 50 };
@@ -372,8 +376,9 @@ static void test_who_waits_is_first(void **state)
 	assert_true(hear(&e, WAIT_MS)); /* the first of them: POLICY */
 	memcpy(id[0], e.f.as_POLICY.id, sizeof(id[0]));
 	hear_of(&e, id[0]);
+	__atomic_store_n(&waiting, 0, __ATOMIC_SEQ_CST);
 	begin(&w, *state, A);
-	while (!is_stale(*state))
+	while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) == 0)
 		(void)poll(NULL, 0, 1);
 	answer_of(&e, id[0], 0);
 	hear_of(&e, "i1");

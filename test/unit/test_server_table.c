@@ -10,7 +10,7 @@
 
 #include "base/parse.h"
 #include "server/server.h"
-#include "server/sandbox/table.h"
+#include "server/sandbox/sandbox.h"
 
 #define MANY 3000
 #define HANG_S 20 /* what waits for itself would wait for ever */

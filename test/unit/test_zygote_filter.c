@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include <linux/audit.h>
 #include <linux/keyctl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -23,30 +22,14 @@
 #include "box/filter/syscall_nr.h"
 #include "zygote_filter_data.h"
 
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#define FOREIGN AUDIT_ARCH_I386
-#else
-#define ARCH AUDIT_ARCH_AARCH64
-#define FOREIGN AUDIT_ARCH_ARM
-#endif
 #define CALLS 1000
 #define SCHED_CORE 62
 #define GET_TID_ADDRESS 40
 
-static uint32_t eval(const struct sock_filter *code, size_t len, uint32_t arch, int nr, uint64_t a0,
-		     uint64_t a1, uint64_t a2)
-{
-	struct seccomp_data data = { .nr = nr, .arch = arch, .args = { a0, a1, a2 } };
-	struct bpf_run result;
-
-	assert_int_equal(bpf_eval(code, len, &data, NULL, &result), 0);
-	return result.verdict;
-}
-
 static uint32_t zygote(int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
-	return eval(zygote_filter_code, ARRAY_SIZE(zygote_filter_code), ARCH, nr, a0, a1, a2);
+	return bpf_verdict(zygote_filter_code, ARRAY_SIZE(zygote_filter_code), BPF_NATIVE, nr, a0,
+			   a1, a2);
 }
 
 static uint32_t box(int nr, uint64_t a0, uint64_t a1, uint64_t a2)
@@ -54,7 +37,7 @@ static uint32_t box(int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 	size_t len;
 	const struct sock_filter *code = box_filter_program(&len);
 
-	return eval(code, len, ARCH, nr, a0, a1, a2);
+	return bpf_verdict(code, len, BPF_NATIVE, nr, a0, a1, a2);
 }
 
 /* Small numbers, single bits, and what options of prctl and ioctl look like. */
@@ -137,8 +120,8 @@ static void test_foreign_calls_kill(void **state)
 {
 	(void)state;
 	for (int nr = 0; nr < CALLS; nr++)
-		assert_int_equal(eval(zygote_filter_code, ARRAY_SIZE(zygote_filter_code), FOREIGN,
-				      nr, 0, 0, 0),
+		assert_int_equal(bpf_verdict(zygote_filter_code, ARRAY_SIZE(zygote_filter_code),
+					     BPF_FOREIGN, nr, 0, 0, 0),
 				 SECCOMP_RET_KILL_PROCESS);
 }
 

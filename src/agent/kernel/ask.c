@@ -3,12 +3,11 @@
 #include "agent/kernel/kernel.h"
 
 #include "agent/loop.h"
+#include "sys/payload.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-
-#define HOME "/home/user"
 
 static struct lister {
 	int sock;
@@ -73,7 +72,7 @@ static int tell_one(int sock, const struct kernel *k)
 		.pid = (uint32_t)k->pid,
 		.busy = (uint32_t)k->n_cells,
 	};
-	const char *cwd = k->cwd ? k->cwd : HOME;
+	const char *cwd = k->cwd ? k->cwd : PAYLOAD_HOME;
 
 	return wire_send2(sock, WIRE_CONTEXT, &info, sizeof(info), cwd, strlen(cwd));
 }

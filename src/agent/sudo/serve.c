@@ -8,6 +8,7 @@
 #include "agent/child.h"
 #include "agent/helper.h"
 #include "agent/loop.h"
+#include "sys/payload.h"
 #include "sys/sock.h"
 
 #include <fcntl.h>
@@ -21,7 +22,6 @@
 #include <sys/wait.h>
 
 #define REQUEST_SECONDS 10 /* how long a request may take to come */
-#define BOX_USER 1000u
 #define BACKLOG 16
 #define REST_US 1000000
 
@@ -43,7 +43,7 @@ static int check_peer(int conn)
 
 	if (getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return -errno;
-	return peer.uid == 0 || peer.uid == BOX_USER ? 0 : -EPERM;
+	return peer.uid == 0 || peer.uid == PAYLOAD_USER ? 0 : -EPERM;
 }
 
 static int limit_waiting(int conn)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps that make /proc, and cover what a box is not to see: there and in its template. */
-#include "box/setup/priv.h"
+#include "box/setup/setup_priv.h"
 
 #include "box/breakable.h"
 #include "sys/mnt.h"

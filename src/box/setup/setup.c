@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child's side of building a box: one step after the other, and a word about which failed. */
-#include "box/setup/priv.h"
+#include "box/setup/setup_priv.h"
 
 #include "box/breakable.h"
 #include "sys/mnt.h"

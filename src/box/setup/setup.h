@@ -5,12 +5,10 @@
  */
 #pragma once
 
-#include "base/util.h"
-#include "wire/isolation.h"
+#include "box/box.h"
 
 #define SETUP_TREES_MAX 2 /* /, and /usr where the template borrows it */
-#define SETUP_ABOVE_MAX 8 /* layers above the template's own */
-#define SETUP_LAYERS_MAX (SETUP_TREES_MAX * (1 + SETUP_ABOVE_MAX))
+#define SETUP_LAYERS_MAX (SETUP_TREES_MAX * (1 + BOX_LAYERS_MAX))
 
 enum setup_step {
 #define STEP(name, text) SETUP_##name,
@@ -26,9 +24,9 @@ struct setup {
 	size_t n_layers;
 	size_t n_trees; /* 1 or 2 */
 	bool single_id;
-	bool root;    /* commands may be the box's root: see setup/seal.c for what that means */
+	bool root;    /* commands may be the box's root: see setup/process.c for what that means */
 	bool fixed;   /* only the user's own directories can be written to: see setup/tree.c */
-	bool visited; /* interpreters will come in from outside: see seal.h */
+	bool entered; /* interpreters will come in from outside: see seal.h */
 	uint64_t disk_bytes;
 	uint64_t files_max;
 	int control_fd;
@@ -50,14 +48,6 @@ struct setup_go {
 struct setup_rest {
 	uint32_t n_nodes; /* 0 or 1 */
 	uint32_t n_join;
-};
-
-struct setup_report {
-	uint32_t step; /* enum setup_step: the one that failed, or SETUP_DONE */
-	int32_t err;
-	uint32_t features;
-	int32_t landlock_abi;
-	uint32_t masks;
 };
 
 /* Never returns. Reports on sock: first SETUP_DONE with the writable layer's descriptor, or the step

@@ -18,7 +18,7 @@
  *
  * No malloc, no stdio, no return: every failure is reported as the step and the errno.
  */
-#include "box/setup/priv.h"
+#include "box/setup/setup_priv.h"
 
 #include "box/breakable.h"
 #include "box/ids.h"
@@ -174,7 +174,7 @@ static int make_user_dir(struct setup_state *s, const char *path, mode_t mode, b
 {
 	int r = make_dir(s->scratch_fd, path, mode);
 
-	if (r == 0 && users && fchownat(s->scratch_fd, path, IDS_BOX_USER, IDS_BOX_USER, 0) < 0)
+	if (r == 0 && users && fchownat(s->scratch_fd, path, PAYLOAD_USER, PAYLOAD_USER, 0) < 0)
 		r = -errno;
 	return r;
 }

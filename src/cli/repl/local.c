@@ -125,25 +125,33 @@ static const char *reason_name(const struct wire_cell_end *end)
 	return end->died && end->reason == WIRE_CELL_DONE ? "died" : names[end->reason];
 }
 
-/* What a cell did that nobody but we can tell: it reached a limit, or its interpreter is gone. NULL: neither. */
-static const char *why_ended(struct local *l, const struct wire_cell_end *end, char *ret,
-			     size_t size)
+static enum run_limit limit_of_cell(const struct wire_cell_end *end, bool memory)
 {
-	bool memory = l->memory_kills > l->memory_kills_told;
+	if (end->reason == WIRE_CELL_WALL)
+		return RUN_LIMIT_TIME;
+	if (end->reason == WIRE_CELL_CPU)
+		return RUN_LIMIT_CPU_TIME;
+	return memory ? RUN_LIMIT_MEMORY : RUN_LIMIT_NONE;
+}
+
+/* What a cell did that nobody but we can tell: it reached a limit, or its interpreter is gone. NULL: neither. */
+static const char *why_ended(struct local *l, const struct run_limits *limits,
+			     const struct wire_cell_end *end, char *ret, size_t size)
+{
+	static const char *const names[_RUN_LIMIT_MAX] = {
+		[RUN_LIMIT_TIME] = "CellTimeout",
+		[RUN_LIMIT_CPU_TIME] = "CellCpuLimit",
+		[RUN_LIMIT_MEMORY] = "CellMemoryLimit",
+	};
+	enum run_limit limit = limit_of_cell(end, l->memory_kills > l->memory_kills_told);
 	const char *gone = end->died ? "; its variables are gone" : "";
+	char text[RUN_LIMIT_TEXT_SIZE];
 
 	l->memory_kills_told = l->memory_kills;
-	if (end->reason == WIRE_CELL_WALL) {
-		(void)snprintf(ret, size, "it ran longer than --timeout allows%s", gone);
-		return "CellTimeout";
-	}
-	if (end->reason == WIRE_CELL_CPU) {
-		(void)snprintf(ret, size, "it used more CPU time than --cpu-time allows%s", gone);
-		return "CellCpuLimit";
-	}
-	if (memory) {
-		(void)snprintf(ret, size, "it used more memory than --memory allows%s", gone);
-		return "CellMemoryLimit";
+	if (limit != RUN_LIMIT_NONE) {
+		run_limit_text(limit, limits, &run_words_options, text);
+		(void)snprintf(ret, size, "%s%s", text, gone);
+		return names[limit];
 	}
 	if (!end->died)
 		return NULL;
@@ -160,8 +168,8 @@ static const char *why_ended(struct local *l, const struct wire_cell_end *end, c
 static int local_show_error(struct repl *r, const struct wire_cell_end *end)
 {
 	struct local *l = r->here;
-	char value[128] = "";
-	const char *name = why_ended(l, end, value, sizeof(value));
+	char value[RUN_LIMIT_TEXT_SIZE + 32] = "";
+	const char *name = why_ended(l, &r->q.run.limits, end, value, sizeof(value));
 	json_t *told = take_ptr(l->error);
 
 	if (!name)

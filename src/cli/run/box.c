@@ -3,10 +3,18 @@
 #include "cli/run/run.h"
 
 #include "base/clock.h"
+#include "box/breakable.h"
 #include "cli/cli.h"
+#include "run/guard.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+
+#define TICK_US 10000
+#define NICE 10
+#define NEVER_US (UINT64_MAX / 4)
 
 static void box_destroyp(struct box *b)
 {
@@ -49,7 +57,152 @@ struct job {
 	struct box *b;
 	const struct run_extras *extras;
 	struct run_result *r;
+	/* Of the step that runs: */
+	struct box_exec *exec;
+	uint32_t cpu_milli;
+	uint32_t weight_milli;
+	bool nice; /* we have lowered our priority */
 };
+
+/* --- guarding a command ----------------------------------------------------------------------------- */
+
+/*
+ * RX-18: a quota says how much CPU a box gets, not that it is taken from one CPU. A thousand threads
+ * spread over all of them and claim an equal share of each beside what runs there. So a box weighs
+ * less the more it runs at once beyond what its quota can use.
+ */
+static void weigh_step(struct job *j, uint32_t tasks)
+{
+	uint32_t milli = box_weight(j->cpu_milli, tasks);
+
+	/* Only for a change that matters: it is a write to the kernel at most every tick. */
+	if (!control_on("weight") || (milli < j->weight_milli * 2 && milli * 2 > j->weight_milli))
+		return;
+	if (cgroup_exec_weigh(&j->b->cgroup, &j->exec->cgroup, milli) == 0)
+		j->weight_milli = milli;
+}
+
+static void look_at_step(struct run_guard *g)
+{
+	struct job *j = g->arg;
+	const struct cgroup_host *host = j->b->cgroup.host;
+	struct box_disk disk = { 0 };
+	struct cgroup_usage u = { 0 };
+
+	if (j->q->json)
+		(void)!box_io_bytes(j->b, &g->usage->read_bytes, &g->usage->written_bytes);
+	if (box_disk_usage(j->b, &disk) == 0 && control_on("disk-watch")) {
+		g->seen.disk_free = disk.free_bytes;
+		g->seen.files_free = disk.free_files;
+	}
+	if (!host || !host->features || cgroup_exec_sample(&j->b->cgroup, &j->exec->cgroup, &u) < 0)
+		return;
+	g->usage->cpu_user_us = u.cpu_user_us;
+	g->usage->cpu_system_us = u.cpu_system_us;
+	g->usage->memory_peak = MAX(g->usage->memory_peak, u.memory_peak);
+	g->usage->processes_peak = MAX(g->usage->processes_peak, MAX(u.pids_peak, u.pids_now));
+	weigh_step(j, u.pids_now);
+	g->seen.memory = run_memory(u.memory_now, u.memory_shmem, disk.used_bytes);
+	g->seen.memory_kills = u.oom_kills;
+	g->seen.pids_denied = control_on("pids") ? u.pids_denied : 0;
+	g->seen.cpu_counted = host->features & CGROUP_CPUACCT;
+	g->seen.cpu_us = u.cpu_us;
+}
+
+static void emit_of_step(struct run_guard *g, bool is_err, const void *data, size_t len)
+{
+	struct job *j = g->arg;
+	int r;
+
+	/* RX-16: passing on its output is work for this box that its quota does not count. */
+	if (!j->nice)
+		j->nice = setpriority(PRIO_PROCESS, 0, NICE) == 0;
+	r = run_emit(j->q, j->r, is_err, data, len);
+	if (r == -EPIPE) {
+		j->r->cancelled_by = SIGPIPE;
+		run_guard_end(g, RUN_SIGNAL, "nobody reads the output any more");
+	} else if (r < 0) {
+		run_guard_end(g, RUN_SETUP_ERROR, "cannot write the output");
+	}
+}
+
+/* A signal to us; false: there is none. */
+static bool note_signal(const struct run_request *q, struct run_result *r)
+{
+	struct signalfd_siginfo info;
+
+	if (q->signal_fd < 0 || read(q->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return false;
+	r->cancelled_by = (int)info.ssi_signo;
+	return true;
+}
+
+static void wait_for_more(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS])
+{
+	const struct job *j = g->arg;
+	int extra = j->extras && j->extras->fd ? j->extras->fd(j->extras->arg) : -1;
+
+	polls[0] = (struct pollfd){ .fd = j->b->pidfd, .events = POLLIN };
+	polls[1] = (struct pollfd){ .fd = j->q->signal_fd, .events = POLLIN };
+	polls[2] = (struct pollfd){ .fd = extra, .events = POLLIN };
+}
+
+static void more_came(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
+		      bool heard)
+{
+	struct job *j = g->arg;
+
+	if (polls[0].revents && !heard)
+		run_guard_end(g, RUN_SETUP_ERROR, "the box's agent is lost");
+	if (polls[1].revents && note_signal(j->q, j->r))
+		run_guard_end(g, RUN_SIGNAL, "interrupted");
+	if (polls[2].revents)
+		j->extras->read(j->extras->arg);
+}
+
+/* Without those that a test has switched off. */
+static struct run_limits guarded_limits(struct run_limits l)
+{
+	if (!control_on("timeout"))
+		l.timeout_us = NEVER_US;
+	if (!control_on("cpu-time"))
+		l.cpu_time_us = NEVER_US;
+	if (!control_on("memory"))
+		l.memory_bytes = UINT64_MAX;
+	if (!control_on("output"))
+		l.output_bytes = UINT64_MAX;
+	return l;
+}
+
+static int guard_step(struct job *j, const struct run_step *step, struct run_usage *usage)
+{
+	static const struct run_guard_ops ops = { look_at_step, emit_of_step, wait_for_more,
+						  more_came };
+	static struct wire_frame frame;
+	const struct run_limits limits = guarded_limits(step->limits);
+	struct run_guard g = {
+		.ops = &ops,
+		.arg = j,
+		.limits = &limits,
+		.words = &run_words_options,
+		.program = step->argv[0],
+		.tick_us = TICK_US,
+		.sock = j->exec->sock,
+		.input_fd = j->q->stdin_fd,
+		.with_input = j->q->stdin_fd >= 0 && step == &j->q->run,
+		.frame = &frame,
+		.result = j->r,
+		.usage = usage,
+	};
+
+	j->cpu_milli = step->limits.cpu_milli;
+	j->weight_milli = 1000;
+	/* Opens the counters' files while the command is being started: at its end we are waited for. */
+	(void)!cgroup_exec_sample(&j->b->cgroup, &j->exec->cgroup, &(struct cgroup_usage){ 0 });
+	return run_guard(&g);
+}
+
+/* --- the steps ------------------------------------------------------------------------------------- */
 
 /* Has the box come up as it should? */
 static int await_box(struct job *j, struct fail *fail)
@@ -111,7 +264,8 @@ static int run_step(struct job *j, const struct run_step *step, struct run_usage
 		return fail_set(fail, -e_result, "cgroups", "cannot read the box's CPU time: %s",
 				strerror(-e_result));
 	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
-	e_result = run_watch(q, step, b, &e, j->extras, j->r, usage);
+	j->exec = &e;
+	e_result = guard_step(j, step, usage);
 	if (e_result < 0)
 		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
 				strerror(-e_result));
@@ -145,22 +299,13 @@ static int run_steps(struct job *j, struct fail *fail)
 	return run_step(j, &q->run, &r->usage, fail);
 }
 
-/* A signal that came while files were moved. */
-static void note_signal(const struct run_request *q, struct run_result *r)
-{
-	struct signalfd_siginfo info;
-
-	if (!r->cancelled_by && q->signal_fd >= 0 &&
-	    read(q->signal_fd, &info, sizeof(info)) == sizeof(info))
-		r->cancelled_by = (int)info.ssi_signo;
-}
-
 void run_failed(const struct run_request *q, struct run_result *r, const struct fail *fail)
 {
 	r->exit_code = -1;
 	r->status = RUN_SETUP_ERROR;
 	(void)snprintf(r->message, sizeof(r->message), "%s", fail->msg);
-	note_signal(q, r);
+	if (!r->cancelled_by)
+		(void)note_signal(q, r);
 }
 
 void run_begin(struct run_request *q)
@@ -202,8 +347,8 @@ int run_in_box(const struct run_request *q, const struct template *t,
 		extras->over(extras->arg, &b, r);
 	if (e < 0)
 		run_failed(q, r, &fail);
-	else
-		note_signal(q, r);
+	else if (!r->cancelled_by)
+		(void)note_signal(q, r); /* that came while files were moved */
 	(void)run_emit_end(q);
 	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end otherwise. */
 	fd_closep(&host.agent_fd);

@@ -11,7 +11,7 @@ int run_print_json(const struct run_request *q, const struct run_result *r)
 	/* What the service knows better; the output went by before. */
 	json_object_foreach(r->service, name, value)
 		if (strcmp(name, "stdout") != 0 && strcmp(name, "stderr") != 0 &&
-		    strcmp(name, "outputs") != 0)
+		    strcmp(name, "message") != 0 && strcmp(name, "outputs") != 0)
 			(void)json_object_set(o, name, value);
 	e = json_dumpf(o, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One run of untrusted code: what was asked for, what came of it. run/args.c reads the command line,
- * run/box.c drives the box, run/watch.c watches one command, run/files.c sends the inputs, run/report.c
- * tells people how it ended. That much is in the front as well (front.c).
+ * run/box.c drives the box, run/files.c sends the inputs, run/report.c tells people how it ended. That
+ * much is in the front as well (front.c).
  *
  * Only the whole program has the rest: run/local.c gives a box network (run/net.h) and fetches its
  * outputs (run/outputs.c), run/service.c goes to a service, run/json.c writes the result.
@@ -79,11 +79,6 @@ int run_local(const struct run_request *q, struct run_result *r);
 
 /* It came to nothing. */
 void run_failed(const struct run_request *q, struct run_result *r, const struct fail *fail);
-
-/* Watches one command to its end, passing its output on. extras may be NULL. */
-int run_watch(const struct run_request *q, const struct run_step *step, struct box *b,
-	      struct box_exec *e, const struct run_extras *extras, struct run_result *r,
-	      struct run_usage *usage);
 
 #define RUN_TRANSFER_US (UINT64_C(60) * 1000000) /* for all inputs, and for all outputs */
 int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail);

@@ -195,6 +195,20 @@ static int take_outputs(const struct run_request *q, const json_t *list, struct 
 	return 0;
 }
 
+/* The service names a limit by its own field; who typed options is to read those. */
+static void take_message(const char *message, struct run_result *r)
+{
+	(void)snprintf(r->message, sizeof(r->message), "%s", message);
+	for (int i = RUN_LIMIT_NONE + 1; i < _RUN_LIMIT_MAX; i++) {
+		const char *name = run_words_fields.name[i], *at = strstr(message, name);
+
+		if (at)
+			(void)snprintf(r->message, sizeof(r->message), "%.*s%s%s",
+				       (int)(at - message), message, run_words_options.name[i],
+				       at + strlen(name));
+	}
+}
+
 int run_service_result(const struct run_request *q, json_t *o, struct run_result *r)
 {
 	static const char *const steps[] = { "setup", "compile", "run" };
@@ -209,7 +223,7 @@ int run_service_result(const struct run_request *q, json_t *o, struct run_result
 	for (size_t i = 0; step && i < ARRAY_SIZE(steps); i++)
 		if (!strcmp(step, steps[i]))
 			r->step = steps[i];
-	(void)snprintf(r->message, sizeof(r->message), "%s", message ? message : "");
+	take_message(message ? message : "", r);
 	r->exit_code = json_is_integer(exit_code) ? (int)(json_integer_value(exit_code) & 0xff) :
 						    -1;
 	r->signal = json_is_integer(sig) ? (int)(json_integer_value(sig) & 0x7f) : 0;

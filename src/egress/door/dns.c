@@ -20,6 +20,7 @@
 #define QUESTIONS_MAX 64          /* of one box at once */
 #define TTL_MAX_S 30              /* rules may change */
 #define SAME_US UINT64_C(1000000) /* within which a question is the same as the one before */
+#define BATCH 8                   /* questions of one door in one go */
 #define QUESTIONS_PER_SECOND 250
 #define QUESTIONS_BURST 1000
 
@@ -31,6 +32,13 @@ struct asked *dns_of(struct net *n)
 }
 
 /* --- the answer --------------------------------------------------------------------------------------------- */
+
+/* Nobody waits for a box that does not take its answer: it will ask again. */
+static void dns_udp_send(const struct question *q, const uint8_t *data, size_t len)
+{
+	(void)!sendto(q->udp_fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		      (const struct sockaddr *)&q->from, q->from_len);
+}
 
 static void send_reply(struct egress *g, const struct question *q, const struct dns_reply *r)
 {
@@ -227,4 +235,19 @@ bool dns_ask(struct egress *g, struct net *n, const struct question *where, cons
 		look_up(g, n, &q);
 	}
 	return true;
+}
+
+void dns_udp_ready(struct egress *g, struct net *n, int fd)
+{
+	for (unsigned i = 0; i < BATCH; i++) {
+		struct question q = { .udp_fd = fd, .from_len = sizeof(q.from) };
+		uint8_t data[DNS_QUERY_MAX + 1]; /* one more, to see what is too long */
+		ssize_t len = recvfrom(fd, data, sizeof(data), MSG_DONTWAIT,
+				       (struct sockaddr *)&q.from, &q.from_len);
+
+		/* An error is that of an answer which nobody took; asking for it has cleared it. */
+		if (len < 0)
+			return;
+		(void)dns_ask(g, n, &q, data, (size_t)len);
+	}
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between door/dns.c, door/dns_udp.c and door/dns_tcp.c. */
+/* Between door/dns.c and door/dns_tcp.c. */
 #pragma once
 
-#include "egress/core.h"
-#include "egress/door/dns_message.h"
+#include "egress/door/door.h"
+#include "egress/names/names.h"
+#include "egress/parse/dns_message.h"
+#include "egress/report/report.h"
 
 #include <sys/socket.h>
 
@@ -36,13 +38,12 @@ struct question {
 /* NULL: there is no memory. */
 struct asked *dns_of(struct net *n);
 
-/* Answers a message of len bytes, now or later, through dns_udp_send() or dns_tcp_send(). where: what identifies the asker
+/* Answers a message of len bytes, now or later, through the UDP door or dns_tcp_send(). where: what identifies the asker
  * (client, or udp_fd and from), copied. False: it gets no answer. */
 bool dns_ask(struct egress *g, struct net *n, const struct question *where, const void *data,
 	     size_t len);
 /* Forgets the questions of a client that is gone; NULL: all. */
 void dns_forget(struct egress *g, struct net *n, const struct client *c);
 
-void dns_udp_send(const struct question *q, const uint8_t *data, size_t len);
 void dns_tcp_send(struct egress *g, struct client *c, const uint8_t *data, size_t len);
 void dns_tcp_close_all(struct egress *g, struct net *n);

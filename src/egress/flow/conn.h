@@ -13,7 +13,10 @@
  */
 #pragma once
 
-#include "egress/request.h"
+#include "egress/names/names.h"
+#include "egress/parse/request.h"
+#include "egress/report/report.h"
+#include "egress/rules/rules.h"
 
 #define CONN_REQUEST_US (10 * 1000000ull) /* for a request to come */
 #define CONN_HELLO_US (5 * 1000000ull)    /* for a TLS handshake, when the host is connected */
@@ -27,7 +30,7 @@ enum conn_step {
 	STEP_FIRST,    /* the first byte says which protocol it is */
 	STEP_REQUEST,  /* SOCKS5, or the head of a request to a proxy */
 	STEP_NAMING,   /* the handshake or the request must say a name before anything is decided */
-	STEP_RESOLVE,  /* flow/resolve.c is at work */
+	STEP_RESOLVE,  /* names/resolve.c is at work */
 	STEP_DIAL,     /* connecting */
 	STEP_UPSTREAM, /* asking the proxy of this machine's network to let us through */
 	STEP_TLS,      /* our handshake with the host */
@@ -56,7 +59,7 @@ struct flow {
 	bool is_stalled;          /* and counted as such in the box */
 	bool is_ended;            /* there comes no more */
 	bool is_passed;           /* and the other side knows */
-	bool is_gathering;        /* we are told of much at once: flow/relay.c */
+	bool is_gathering;        /* we are told of much at once: relay.c */
 	uint64_t gather_until_us; /* but not later than this; 0: we wait for something else */
 	uint64_t bytes;
 };
@@ -106,12 +109,18 @@ struct conn {
 	size_t status_len;
 	bool up_is_cut;          /* the host did not want all of the request */
 	uint64_t proof_until_us; /* 0: none */
-	void *tls;               /* flow/tls.c's */
+	void *tls;               /* tls.c's */
 	struct flow up, down;
 };
 
-/* --- flow/conn.c ----------------------------------------------------------------------------------- */
+/* --- conn.c --------------------------------------------------------------------------------------- */
 
+/* A connection was accepted: owns fd. door: EGRESS_DOOR_PROXY or _CATCH. */
+void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int fd);
+/* The policy has changed: ends those that it no longer allows (POLICY_CUT); how many. */
+size_t conn_recheck(struct egress *g, struct net *n);
+/* The box is gone: ends all (POLICY_ENDED). */
+void conn_end_all(struct egress *g, struct net *n);
 /* Not let out, or no longer: tells the log, and the client in its language. The connection may be gone. */
 void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason);
 /* It is over. reset: both sides see that it broke. The connection is gone. */
@@ -130,21 +139,18 @@ _must_check_ int conn_read(struct conn *c);
 /* May it go to this address, as the policy is now? */
 enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a);
 
-/* --- flow/steps.c: from the first byte to a host --------------------------------------------------- */
+/* --- steps.c: from the first byte to a host ------------------------------------------------------- */
 
 void step_begin(struct egress *g, struct conn *c);
 /* Something came from the client, before the relay. */
 void step_more(struct egress *g, struct conn *c);
 /* Resolves, checks, dials c->target. */
 void step_decide(struct egress *g, struct conn *c);
-/* Waits for the name that must come first. */
-void step_naming(struct egress *g, struct conn *c);
-/* flow/dial.c: the host is there. */
+/* dial.c: the host is there. */
 void step_connected(struct egress *g, struct conn *c);
 
-/* --- door/catch.c, door/http.c, door/proof.c ----------------------------------------------------------------- */
+/* --- http.c, proof.c ------------------------------------------------------------------------------ */
 
-void catch_begin(struct egress *g, struct conn *c);
 /* The request in c->head may be sent when the host is there. */
 void http_begin(struct egress *g, struct conn *c);
 void http_send(struct egress *g, struct conn *c);
@@ -164,7 +170,7 @@ bool proof_needs_tls(const struct conn *c);
 /* The same for a handshake only. 0: more must come. */
 enum policy_reason proof_hello(struct conn *c, char ret_name[static POLICY_NAME_SIZE]);
 
-/* --- flow/dial.c ----------------------------------------------------------------------------------- */
+/* --- dial.c --------------------------------------------------------------------------------------- */
 
 void dial_begin(struct egress *g, struct conn *c);
 /* The host's descriptor has something, before the relay. */
@@ -172,7 +178,7 @@ void dial_ready(struct egress *g, struct conn *c);
 /* The time for this address is over. */
 void dial_due(struct egress *g, struct conn *c);
 
-/* --- flow/relay.c, flow/flow.c, flow/pipes.c ----------------------------------------------------------------- */
+/* --- relay.c, flow.c ------------------------------------------------------------------------------ */
 
 void relay_begin(struct egress *g, struct conn *c);
 void relay_client_ready(struct egress *g, struct conn *c, uint32_t events);
@@ -193,15 +199,10 @@ _must_check_ int flow_copy(struct conn *c, bool up);
 _must_check_ int flow_move(struct conn *c, bool up);
 _must_check_ int flow_body(struct conn *c);
 
-#define PIPE_LARGE (1024 * 1024) /* what the kernel gives to everybody: fs.pipe-max-size */
-#define PIPE_SMALL 65536
+/* --- tls.c ---------------------------------------------------------------------------------------- */
 
-/* *ret_large: there was a large one. */
-_must_check_ int pipes_take(bool want_large, int ret[2], bool *ret_large);
-void pipes_give(int pipe[2], bool large, bool is_empty);
-
-/* --- flow/tls.c ------------------------------------------------------------------------------------ */
-
+/* Before the room is shut: the certificates that hosts are held against, the machine's and those of ca_bundle ("": none). */
+_must_check_ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail);
 /* Begins the handshake for c->target.name. -EPROTO, -ENOMEM. */
 _must_check_ int tls_begin(struct egress *g, struct conn *c);
 /* 1: done; 0: wait, for *ret_events; -EPROTO. */

@@ -16,14 +16,68 @@ static void used(struct conn *c, size_t n)
 	c->in.len -= n;
 }
 
-void step_begin(struct egress *g, struct conn *c)
+/* --- a name must come first ------------------------------------------------------------------- */
+
+static void naming_tls(struct egress *g, struct conn *c)
 {
-	if (c->door == EGRESS_DOOR_CATCH) {
-		catch_begin(g, c);
+	enum policy_reason reason = proof_hello(c, c->target.name);
+
+	if (reason == 0)
+		return;
+	if (reason != POLICY_ALLOWED) {
+		conn_refuse(g, c, reason);
 		return;
 	}
-	c->step = STEP_FIRST;
+	c->is_proved = true;
+	step_decide(g, c);
+}
+
+/* It need not say a name, and no rule adds anything to what it says: it goes as it came. */
+static void naming_is_over(struct egress *g, struct conn *c)
+{
+	free(take_ptr(c->head));
+	c->saw = FIRST_RAW;
+	step_decide(g, c);
+}
+
+static void naming_http(struct egress *g, struct conn *c)
+{
+	enum policy_reason reason = http_read_origin(c);
+
+	if (reason == 0)
+		return;
+	if (c->name_is_optional &&
+	    (reason != POLICY_ALLOWED || !http_has_headers(c->net, c->head->target.name))) {
+		naming_is_over(g, c);
+		return;
+	}
+	c->name_is_hint = false;
+	if (reason == POLICY_ALLOWED && c->how == EGRESS_HOW_CATCH)
+		memcpy(c->target.name, c->head->target.name, sizeof(c->target.name));
+	if (reason == POLICY_ALLOWED && !target_equal(&c->head->target, &c->target))
+		reason = POLICY_HOST_MISMATCH;
+	if (reason == POLICY_ALLOWED)
+		http_begin(g, c);
+	else
+		conn_refuse(g, c, reason);
+}
+
+static void naming_more(struct egress *g, struct conn *c)
+{
+	if (c->target.port == 80)
+		naming_http(g, c);
+	else
+		naming_tls(g, c);
+}
+
+/* What came with the request for a tunnel may be all that comes: it is looked at before more is read. */
+static void step_naming(struct egress *g, struct conn *c)
+{
+	c->step = STEP_NAMING;
+	timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_REQUEST_US);
 	conn_want_client(g, c, EPOLLIN);
+	if (c->in.len)
+		naming_more(g, c);
 }
 
 /* --- the answer to who asked for a tunnel ----------------------------------------------------- */
@@ -157,70 +211,6 @@ static void first_more(struct egress *g, struct conn *c)
 	}
 }
 
-/* --- a name must come first ------------------------------------------------------------------- */
-
-static void naming_tls(struct egress *g, struct conn *c)
-{
-	enum policy_reason reason = proof_hello(c, c->target.name);
-
-	if (reason == 0)
-		return;
-	if (reason != POLICY_ALLOWED) {
-		conn_refuse(g, c, reason);
-		return;
-	}
-	c->is_proved = true;
-	step_decide(g, c);
-}
-
-/* It need not say a name, and no rule adds anything to what it says: it goes as it came. */
-static void naming_is_over(struct egress *g, struct conn *c)
-{
-	free(take_ptr(c->head));
-	c->saw = FIRST_RAW;
-	step_decide(g, c);
-}
-
-static void naming_http(struct egress *g, struct conn *c)
-{
-	enum policy_reason reason = http_read_origin(c);
-
-	if (reason == 0)
-		return;
-	if (c->name_is_optional &&
-	    (reason != POLICY_ALLOWED || !http_has_headers(c->net, c->head->target.name))) {
-		naming_is_over(g, c);
-		return;
-	}
-	c->name_is_hint = false;
-	if (reason == POLICY_ALLOWED && c->how == EGRESS_HOW_CATCH)
-		memcpy(c->target.name, c->head->target.name, sizeof(c->target.name));
-	if (reason == POLICY_ALLOWED && !target_equal(&c->head->target, &c->target))
-		reason = POLICY_HOST_MISMATCH;
-	if (reason == POLICY_ALLOWED)
-		http_begin(g, c);
-	else
-		conn_refuse(g, c, reason);
-}
-
-static void naming_more(struct egress *g, struct conn *c)
-{
-	if (c->target.port == 80)
-		naming_http(g, c);
-	else
-		naming_tls(g, c);
-}
-
-/* What came with the request for a tunnel may be all that comes: it is looked at before more is read. */
-void step_naming(struct egress *g, struct conn *c)
-{
-	c->step = STEP_NAMING;
-	timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_REQUEST_US);
-	conn_want_client(g, c, EPOLLIN);
-	if (c->in.len)
-		naming_more(g, c);
-}
-
 /* --- events ----------------------------------------------------------------------------------- */
 
 static void drain(struct egress *g, struct conn *c)
@@ -325,4 +315,82 @@ void step_connected(struct egress *g, struct conn *c)
 	if (c->up_mode == UP_RAW || c->target.port != 443)
 		conn_tell(g, c);
 	relay_begin(g, c);
+}
+
+/* --- connections that knew of no proxy ------------------------------------------------------------ */
+
+/*
+ * Connections of programs that know of no proxy: led to our door by the box's own network namespace, with the
+ * address that they were to go to. An address that a rule allows is dialed as it is. For everything else a name is
+ * needed: on 443 and 80 the client says it, and what it says is resolved anew; elsewhere it must be one that our
+ * DNS gave the address for.
+ */
+/* The connection was handed to our door as it was: our end of it has the address that was asked for. */
+static int original_destination(int fd, struct target *ret)
+{
+	struct sockaddr_storage there;
+	socklen_t len = sizeof(there);
+
+	if (getsockname(fd, (struct sockaddr *)&there, &len) < 0)
+		return -errno;
+	return address_from_sockaddr((struct sockaddr *)&there, &ret->address, &ret->port);
+}
+
+/* Who comes to the door itself, or wanted to stay in his own box, was not redirected: dialing that would be us
+ * again. */
+static bool is_here(const struct target *t)
+{
+	const char *special = address_special(&t->address);
+
+	return t->port == 0 || (special && strcmp(special, "loopback") == 0);
+}
+
+/* Neither the address nor what it says first can name it: was it told the address for a name that a rule names? */
+static void catch_other(struct egress *g, struct conn *c, enum policy_reason reason)
+{
+	if (!told_name(c->net, &c->target.address, c->target.port, true, c->target.name)) {
+		conn_refuse(g, c, reason);
+		return;
+	}
+	c->by_name = true;
+	c->is_told_address = true;
+	step_decide(g, c);
+}
+
+static void catch_begin(struct egress *g, struct conn *c)
+{
+	enum policy_reason reason;
+
+	if (original_destination(c->client_fd, &c->target) < 0 || is_here(&c->target)) {
+		conn_refuse(g, c, POLICY_PRIVATE);
+		return;
+	}
+	if (!c->net->has_policy) {
+		conn_refuse(g, c, POLICY_NO_POLICY);
+		return;
+	}
+	reason = net_check_address(g, c->net, &c->target.address, c->target.port, false);
+	if (policy_reason_allows(reason)) {
+		c->name_is_hint = true;
+		(void)told_name(c->net, &c->target.address, c->target.port, false, c->target.name);
+		c->name_is_optional = c->target.port == 80 && c->net->n_headers > 0;
+		if (c->name_is_optional)
+			step_naming(g, c);
+		else
+			step_decide(g, c);
+	} else if (c->target.port == 443 || c->target.port == 80) {
+		step_naming(g, c);
+	} else {
+		catch_other(g, c, reason);
+	}
+}
+
+void step_begin(struct egress *g, struct conn *c)
+{
+	if (c->door == EGRESS_DOOR_CATCH) {
+		catch_begin(g, c);
+		return;
+	}
+	c->step = STEP_FIRST;
+	conn_want_client(g, c, EPOLLIN);
 }

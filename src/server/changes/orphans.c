@@ -2,7 +2,7 @@
 /*
  * Layers that nobody knows of. A server that dies before what it made is on record, or while a layer that it wants
  * dropped is still in use, leaves one. So each server goes through all layers once, slowly, and drops those that no
- * sandbox and no snapshot stands on. (One that is on record as pending only goes as well, as in changes/recover.c.)
+ * sandbox and no snapshot stands on. (One that is on record as pending only goes as well, as in changes/boxes.c.)
  *
  * A layer that this server makes meanwhile is there before anything stands on it. Hence orphans_spare(), before it is
  * asked for: what has been spared is not looked at. When the search is over, all that is forgotten.

@@ -100,8 +100,8 @@ _must_check_ int envd_decode_signal(const json_t *message, uint32_t *ret, struct
 _must_check_ int envd_event_start(struct buf *out, uint32_t pid);
 _must_check_ int envd_event_data(struct buf *out, enum wire_type type, const void *data,
 				 size_t len);
-/* -EPROTO for an end that cannot be. */
-_must_check_ int envd_event_end(struct buf *out, const struct wire_exit *end);
+/* why: the limit that ended it, a run_limit_text(), or "". -EPROTO for an end that cannot be. */
+_must_check_ int envd_event_end(struct buf *out, const struct wire_exit *end, const char *why);
 /* "exit status 1", "signal: killed". */
 #define ENVD_STATUS_SIZE 64
 _must_check_ int envd_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE]);

@@ -70,9 +70,9 @@ int envd_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE])
 	return 0;
 }
 
-int envd_event_end(struct buf *out, const struct wire_exit *end)
+int envd_event_end(struct buf *out, const struct wire_exit *end, const char *why)
 {
-	char status[ENVD_STATUS_SIZE], text[4 * ENVD_STATUS_SIZE];
+	char status[ENVD_STATUS_SIZE], text[4 * ENVD_STATUS_SIZE + RUN_LIMIT_TEXT_SIZE];
 	int r = envd_exit_text(end, status);
 
 	if (r < 0)
@@ -83,7 +83,8 @@ int envd_event_end(struct buf *out, const struct wire_exit *end)
 	else
 		(void)snprintf(text, sizeof(text),
 			       "{\"event\":{\"end\":{\"exitCode\":%d,\"exited\":%s,"
-			       "\"status\":\"%s\",\"error\":\"%s\"}}}",
-			       end->code, end->code > 0 ? "true" : "false", status, status);
+			       "\"status\":\"%s\",\"error\":\"%s%s%s\"}}}",
+			       end->code, end->code > 0 ? "true" : "false", status, status,
+			       *why ? "; " : "", why);
 	return add_text(out, text);
 }

@@ -19,6 +19,7 @@ struct follow {
 	bool started;
 	bool began; /* here, by Start: what it was is in command */
 	bool pty;
+	uint64_t timeout_ms; /* of the command, if it began here */
 	char command[LOGGED_COMMAND_MAX + 1];
 	char user[RPC_USER_SIZE];
 	char *cwd;
@@ -126,21 +127,26 @@ static int on_output(struct rpc_stream *s, struct follow *f)
 static int on_exit_frame(struct rpc_stream *s, struct follow *f)
 {
 	const struct wire_exit *end = (const struct wire_exit *)f->talk->frame.data;
-	char status[ENVD_STATUS_SIZE];
+	struct run_limits limits = { .timeout_us = f->timeout_ms * 1000 };
+	char status[ENVD_STATUS_SIZE], why[RUN_LIMIT_TEXT_SIZE] = "";
+	enum run_limit limit;
 	struct rpc_error e;
 
 	if (!f->started || envd_exit_text(end, status) < 0)
 		return -EPROTO;
+	limit = sandbox_judge(f->talk->op.sandbox, end, &limits);
+	/* With which time-out it began, who came later does not know. */
+	if (limit != RUN_LIMIT_NONE && (f->began || limit != RUN_LIMIT_TIME))
+		run_limit_text(limit, &limits, &run_words_command, why);
 	if (f->began)
-		sandbox_log(f->talk->op.sandbox, "info", "command %u ended: %s%s", f->pid, status,
-			    end->timed_out ? " (its time-out was reached)" : "");
-	if (f->began && end->timed_out) {
-		(void)rpc_fail(&e, RPC_DEADLINE_EXCEEDED,
-			       "the command's time-out was reached; it was killed");
+		sandbox_log(f->talk->op.sandbox, "info", "command %u ended: %s%s%s", f->pid, status,
+			    *why ? "; " : "", why);
+	if (f->began && limit == RUN_LIMIT_TIME) {
+		(void)rpc_fail(&e, RPC_DEADLINE_EXCEEDED, "%s", why);
 		return rpc_stream_end(s, &e);
 	}
 	f->event.len = 0;
-	if (envd_event_end(&f->event, end) < 0)
+	if (envd_event_end(&f->event, end, why) < 0)
 		return -ENOMEM;
 	if (rpc_stream_add(s, f->event.data, f->event.len) < 0)
 		return -ENOMEM;
@@ -237,6 +243,7 @@ int envd_follow(struct talk *t, const char *user, const struct envd_start *start
 	if (f) {
 		f->talk = t;
 		f->pid = pid;
+		f->timeout_ms = timeout_ms;
 		f->event.max = RPC_STREAM_MAX;
 	}
 	if (r < 0) {

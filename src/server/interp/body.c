@@ -44,6 +44,15 @@ struct interp_limits interp_config_limits(const struct config *c)
 	};
 }
 
+struct run_limits interp_run_limits(const struct interp_limits *l)
+{
+	return (struct run_limits){
+		.timeout_us = l->wall_ms * 1000,
+		.cpu_time_us = l->cpu_ms * 1000,
+		.memory_bytes = l->memory_bytes,
+	};
+}
+
 static int check_env(const json_t *env, struct rpc_error *e)
 {
 	const char *name;

@@ -65,7 +65,7 @@ int interp_execute_handle(struct request *r)
 	if (n == 0 && !x.context) {
 		n = interp_language(x.language, &l, &e);
 		if (n == 0 && !l->kernel)
-			return interp_once(r, l, &x);
+			return interp_single(r, l, &x);
 	}
 	if (n == 0)
 		n = x.context ? find_context(r, x.context, &t, &e) :

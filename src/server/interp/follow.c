@@ -78,7 +78,9 @@ static int replace_error(struct follow *f, const char *name, const char *value)
 static int died(struct follow *f, const struct wire_cell_end *end)
 {
 	struct sandbox *b = f->cell.request->sandbox;
-	char how[ENVD_STATUS_SIZE], text[256];
+	char how[ENVD_STATUS_SIZE], why[RUN_LIMIT_TEXT_SIZE] = "", text[384];
+	struct run_limits limits = { 0 };
+	enum run_limit limit;
 
 	switch (interp_fate(b, &f->cell.target)) {
 	case INTERP_RESTARTED:
@@ -92,41 +94,55 @@ static int died(struct follow *f, const struct wire_cell_end *end)
 	interp_exit_text(&end->exit, how);
 	sandbox_log(b, "warn", "context %s: its interpreter ended in a cell: %s",
 		    f->cell.target.name, how);
+	limit = sandbox_judge(b, &end->exit, &limits);
+	if (limit != RUN_LIMIT_NONE)
+		run_limit_text(limit, &limits, &run_words_sandbox, why);
 	(void)snprintf(
 		text, sizeof(text),
-		"the interpreter ended (%s)%s; the context was restarted, its variables are gone",
-		how,
-		end->exit.signal == SIGKILL ? ", perhaps because the sandbox was out of memory" :
-					      "");
+		"the interpreter ended (%s)%s%s; the context was restarted, its variables are gone",
+		how, *why ? ": " : "", why);
 	return replace_error(f, "ContextDied", text);
 }
 
-static int limit_reached(struct follow *f, const struct wire_cell_end *end)
+/* The agent has judged, by what it sees of the interpreter: the cell's limits are its own. */
+static enum run_limit limit_of_cell(const struct wire_cell_end *end)
 {
-	static const struct {
-		const char *name, *what;
-	} limits[_WIRE_CELL_MAX] = {
-		[WIRE_CELL_WALL] = { "CellTimeout", "the cell ran longer than it may" },
-		[WIRE_CELL_CPU] = { "CellCpuLimit", "the cell used more CPU time than it may" },
-		[WIRE_CELL_MEMORY] = { "CellMemoryLimit", "the cell used more memory than it may" },
-	};
-	char text[160];
+	switch (end->reason) {
+	case WIRE_CELL_WALL:
+		return RUN_LIMIT_TIME;
+	case WIRE_CELL_CPU:
+		return RUN_LIMIT_CPU_TIME;
+	case WIRE_CELL_MEMORY:
+		return RUN_LIMIT_MEMORY;
+	default:
+		return RUN_LIMIT_NONE;
+	}
+}
 
-	(void)snprintf(text, sizeof(text), "%s%s", limits[end->reason].what,
-		       end->died ? "; the context was restarted, its variables are gone" : "");
-	return replace_error(f, limits[end->reason].name, text);
+static int limit_reached(struct follow *f, enum run_limit limit, bool died)
+{
+	const struct wire_cell *what = &f->cell.what;
+	const struct interp_limits given = { what->wall_ms, what->cpu_ms, what->memory_bytes, 0 };
+	const struct run_limits limits = interp_run_limits(&given);
+	char why[RUN_LIMIT_TEXT_SIZE], text[RUN_LIMIT_TEXT_SIZE + 64];
+
+	run_limit_text(limit, &limits, &run_words_cell, why);
+	(void)snprintf(text, sizeof(text), "%s%s", why,
+		       died ? "; the context was restarted, its variables are gone" : "");
+	return replace_error(f, interp_limit[limit].error, text);
 }
 
 static int on_end(struct interp_stream *s, struct follow *f)
 {
 	struct wire_cell_end end;
+	enum run_limit limit;
 	int r = 0;
 
 	memcpy(&end, f->cell.talk->frame.data,
 	       sizeof(end)); /* wire_check() has seen to its numbers */
-	if (end.reason == WIRE_CELL_WALL || end.reason == WIRE_CELL_CPU ||
-	    end.reason == WIRE_CELL_MEMORY)
-		r = limit_reached(f, &end);
+	limit = limit_of_cell(&end);
+	if (limit != RUN_LIMIT_NONE)
+		r = limit_reached(f, limit, end.died);
 	else if (end.died)
 		r = died(f, &end);
 	if (r == 0)

@@ -14,7 +14,7 @@
  *	interp/stream.c    a reply of many lines
  *	interp/execute.c   POST /execute
  *	interp/contexts.c  the rest
- *	interp_once*.c     languages that keep no state: a cell is a run
+ *	interp/single.c    languages that keep no state: a cell is a command
  *
  * Everything that comes out of a box is hostile: interpreters run foreign code, and so may the agent by now.
  */
@@ -55,6 +55,7 @@ struct interp_execute {
 _must_check_ int interp_read_execute(const json_t *body, const struct interp_limits *most,
 				     struct interp_execute *ret, struct rpc_error *e);
 struct interp_limits interp_config_limits(const struct config *c);
+struct run_limits interp_run_limits(const struct interp_limits *l);
 
 /* Trimmed and in lower case; -EINVAL when nothing is left, or too much. */
 _must_check_ int interp_language_name(const char *text, char ret[static LANGUAGE_NAME_MAX + 1]);
@@ -96,6 +97,11 @@ _must_check_ int interp_event_count(const void *text, size_t len, json_t **ret);
 json_t *interp_error(const char *name, const char *value, const char *traceback);
 json_t *interp_usage(const struct wire_cell_end *end);
 const char *interp_reason(const struct wire_cell_end *end);
+/* The error and the reason of a cell that a limit ended; both NULL for limits that end no cell. */
+struct interp_limit {
+	const char *error, *reason;
+};
+extern const struct interp_limit interp_limit[_RUN_LIMIT_MAX];
 /* How a process ended: "exit status 1"; for numbers that cannot be, "nobody knows how". */
 void interp_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE]);
 
@@ -250,8 +256,8 @@ int interp_reply_error(struct request *r, int err, const struct rpc_error *e);
 /* Follows a cell that has begun; has_frame: there is a frame in its talk. The cell is given away. */
 int interp_follow(struct interp_cell *c, bool has_frame);
 
-/* A cell of a language that keeps no state (interp/once.c). */
-int interp_once(struct request *r, const struct language *l, const struct interp_execute *x);
+/* A cell of a language that keeps no state (interp/single.c). */
+int interp_single(struct request *r, const struct language *l, const struct interp_execute *x);
 
 int interp_health(struct request *r);
 int interp_execute_handle(struct request *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: whoever asks puts a slip (struct waiting, on its own stack) into a list, sends, and sleeps on
- * the slip's condition. The reader thread matches replies with slips by their number. A reply whose slip is gone came
- * too late; its descriptor is closed and nothing else happens.
+ * Theory of operation: a thread that asks puts a slip (on its own stack) into a list, sends, and
+ * sleeps on the slip's condition. The reader thread matches replies with slips by their number. A
+ * reply whose slip is gone came too late; its descriptor is closed and nothing else happens.
  */
 #include "server/sandbox/link.h"
 
@@ -14,13 +14,13 @@
 #define HELLO_TIMEOUT_S 30
 #define SEND_TIMEOUT_S 10
 
-struct waiting {
+struct slip {
 	uint64_t request;
 	struct warden_reply *reply;
 	int fd;
 	bool done;
 	pthread_cond_t answered;
-	struct waiting *next;
+	struct slip *next;
 };
 
 struct link {
@@ -32,7 +32,7 @@ struct link {
 	uint32_t flags;       /* of the reply to HELLO */
 	pthread_mutex_t lock; /* for what follows */
 	uint64_t last_request;
-	struct waiting *waiting;
+	struct slip *waiting;
 	bool lost;
 };
 
@@ -43,10 +43,10 @@ static int set_timeout(int sock, int option, unsigned seconds)
 	return setsockopt(sock, SOL_SOCKET, option, &tv, sizeof(tv)) < 0 ? -errno : 0;
 }
 
-static void deliver(struct link *l, const struct warden_frame *f, int *fd)
+static void link_deliver(struct link *l, const struct warden_frame *f, int *fd)
 {
 	pthread_mutex_lock(&l->lock);
-	for (struct waiting *w = l->waiting; w; w = w->next) {
+	for (struct slip *w = l->waiting; w; w = w->next) {
 		if (w->request != f->head.request || w->done)
 			continue;
 		*w->reply = f->as_REPLY;
@@ -78,7 +78,7 @@ static void handle_event(struct link *l, const struct warden_frame *f, int *fd)
 	}
 }
 
-static void *read_all(void *arg)
+static void *link_thread(void *arg)
 {
 	struct link *l = arg;
 
@@ -89,13 +89,13 @@ static void *read_all(void *arg)
 		if (warden_recv(l->sock, &f, WARDEN_FROM_WARDEN, &fd) <= 0)
 			break;
 		if (f.head.type == WARDEN_REPLY)
-			deliver(l, &f, &fd);
+			link_deliver(l, &f, &fd);
 		else
 			handle_event(l, &f, &fd);
 	}
 	pthread_mutex_lock(&l->lock);
 	l->lost = true;
-	for (struct waiting *w = l->waiting; w; w = w->next)
+	for (struct slip *w = l->waiting; w; w = w->next)
 		pthread_cond_signal(&w->answered);
 	pthread_mutex_unlock(&l->lock);
 	l->events->lost(l->arg);
@@ -156,7 +156,7 @@ uint32_t link_flags(const struct link *l)
 
 int link_start(struct link *l)
 {
-	int r = pthread_create(&l->reader, NULL, read_all, l);
+	int r = pthread_create(&l->reader, NULL, link_thread, l);
 
 	l->has_reader = r == 0;
 	return -r;
@@ -173,7 +173,7 @@ void link_close(struct link *l)
 	free(l);
 }
 
-static void add_waiting(struct link *l, struct waiting *w)
+static void add_waiting(struct link *l, struct slip *w)
 {
 	pthread_condattr_t attr;
 
@@ -189,9 +189,9 @@ static void add_waiting(struct link *l, struct waiting *w)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void remove_waiting(struct link *l, const struct waiting *w)
+static void remove_waiting(struct link *l, const struct slip *w)
 {
-	for (struct waiting **p = &l->waiting; *p; p = &(*p)->next)
+	for (struct slip **p = &l->waiting; *p; p = &(*p)->next)
 		if (*p == w) {
 			*p = w->next;
 			return;
@@ -199,7 +199,7 @@ static void remove_waiting(struct link *l, const struct waiting *w)
 }
 
 /* Waits on the slip and takes it out of the list: afterwards nobody knows of it. */
-static int await(struct link *l, struct waiting *w, unsigned timeout_ms)
+static int link_await(struct link *l, struct slip *w, unsigned timeout_ms)
 {
 	struct timespec until;
 	int r = 0;
@@ -226,13 +226,13 @@ static int await(struct link *l, struct waiting *w, unsigned timeout_ms)
 int link_ask(struct link *l, enum warden_type type, struct warden_frame *request,
 	     unsigned timeout_ms, struct warden_reply *ret, int *ret_fd)
 {
-	struct waiting w = { .reply = ret, .fd = -EBADF };
+	struct slip w = { .reply = ret, .fd = -EBADF };
 	int r, sent;
 
 	add_waiting(l, &w);
 	request->head.request = w.request;
 	sent = warden_send(l->sock, type, request, -EBADF);
-	r = await(l, &w, sent < 0 ? 0 : timeout_ms);
+	r = link_await(l, &w, sent < 0 ? 0 : timeout_ms);
 	pthread_cond_destroy(&w.answered);
 	if (r < 0)
 		return sent < 0 ? sent : r;

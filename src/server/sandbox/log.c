@@ -153,7 +153,7 @@ void log_queue_add(const char *line, size_t len, bool urgent)
 		memcpy(queue.data + queue.n, line, len);
 		queue.n += len;
 		queue.urgent = queue.urgent || urgent;
-		/* Whoever fills it wakes the thread: the first, or the one who cannot wait. */
+		/* The first line wakes the thread, and one that cannot wait. */
 		if (queue.n == len || urgent)
 			pthread_cond_signal(&queue.filled);
 	}

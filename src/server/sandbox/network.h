@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sandbox may reach, from what its client asked for to what egress is told.
- *
- *	sandbox/network_read.c     settings of a sandbox and of the service as rules; knows nobody
- *	sandbox/network_headers.c  the same for headers that egress adds
- *	sandbox/network_send.c     rules as messages
- *	sandbox/network_env.c      what programs are told
- *	outlet*.c          boxes that have a way out, and the conversation with egress about them
- *	control/network.c  requests
+ * What a sandbox may reach: settings of a sandbox and of the service as rules, and rules as
+ * messages to egress. Pure. sandbox/outlet.h has the boxes that have a way out.
  */
 #pragma once
 
@@ -45,17 +39,17 @@ struct network {
 enum network_internet { NETWORK_UNSAID, NETWORK_INTERNET, NETWORK_NO_INTERNET };
 
 /*
- * Reads allowOut, denyOut and rules of a sandbox's network settings (NULL: it has none) under the service's. -EINVAL:
- * fail says which entry is wrong and why; -EOPNOTSUPP: this service gives no network.
+ * Reads allowOut, denyOut and rules of a sandbox's network settings (NULL: it has none) under the
+ * service's. -EINVAL: fail says which entry is wrong and why; -EOPNOTSUPP: this service gives no
+ * network.
  *
- * E2B's rules: what is allowed beats what is denied; names may only be allowed where everything else is denied;
- * no internet is the same as to deny everything. Ours: as soon as a list is there, only what it names is allowed
- * (egress.internet = "listed"), and without lists the operator's default sets are.
+ * E2B's rules: what is allowed beats what is denied; names may only be allowed where everything
+ * else is denied; no internet is the same as to deny everything. Ours: as soon as a list is there,
+ * only what it names is allowed (egress.internet = "listed"), and without lists the operator's
+ * default sets are.
  */
 _must_check_ int network_read(const json_t *settings, enum network_internet internet,
 			      const struct config *c, struct network *ret, struct fail *fail);
-/* Of rules: {host: [{transform: {headers: {name: value}}, tls: bool}]}. For network_read(). */
-_must_check_ int network_read_headers(const json_t *rules, struct network *ret, struct fail *fail);
 void network_done(struct network *n);
 /* Does it allow anything at all? */
 bool network_allows(const struct network *n);
@@ -71,9 +65,9 @@ typedef int network_expand(void *arg, const char *value, char ret[static EGRESS_
 size_t network_first_equal(const struct network *n, size_t i);
 
 /*
- * All of it as messages to egress, which answers with one APPLIED. Negative: egress does not listen. A header whose
- * secret is not there, or too long beside the others, is sent without a value, so that the host stays one that is
- * spoken to with TLS; *ret_missing says how many.
+ * All of it as messages to egress, which answers with one APPLIED. Negative: egress does not
+ * listen. A header whose secret is not there, or too long beside the others, is sent without a
+ * value, so that the host stays one that is spoken to with TLS; *ret_missing says how many.
  */
 _must_check_ int network_send(int sock, const char id[static WARDEN_ID_SIZE],
 			      const struct network *n, const struct egress_limits *limits,

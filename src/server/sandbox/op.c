@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations: the sockets on which the server talks with a box's agent, one for each command or transfer. */
+/* Operations: the sockets on which the server talks with a box's agent, one for each command or
+ * transfer. */
 #include "server/sandbox/sandbox.h"
 
 #include "sys/cgroup.h"
@@ -11,7 +12,7 @@
 
 #define SEND_TIMEOUT_S 10
 
-static void forget(struct op *op)
+static void op_forget(struct op *op)
 {
 	struct sandbox *b = op->sandbox;
 
@@ -26,7 +27,7 @@ static void forget(struct op *op)
 }
 
 /* With the lock held. */
-static void insert(struct sandbox *b, struct op *op)
+static void op_insert(struct sandbox *b, struct op *op)
 {
 	op->prev = NULL;
 	op->next = b->ops;
@@ -36,8 +37,9 @@ static void insert(struct sandbox *b, struct op *op)
 }
 
 /*
- * From here on the operation is hung up with its sandbox. Returns a control descriptor of our own: sending may take
- * a while and must not be done under the lock, while the sandbox's own may be closed by then.
+ * From here on the operation is hung up with its sandbox. Returns a control descriptor of our own:
+ * sending may take a while and must not be done under the lock, while the sandbox's own may be
+ * closed by then.
  */
 static int enlist(struct sandbox *b, struct op *op)
 {
@@ -50,7 +52,7 @@ static int enlist(struct sandbox *b, struct op *op)
 			fd = -errno;
 	}
 	if (fd >= 0)
-		insert(b, op);
+		op_insert(b, op);
 	pthread_mutex_unlock(&b->lock);
 	return fd;
 }
@@ -62,7 +64,7 @@ int op_adopt(struct op *op, struct sandbox *b)
 	pthread_mutex_lock(&b->lock);
 	running = b->info.state == STORE_RUNNING;
 	if (running)
-		insert(b, op);
+		op_insert(b, op);
 	pthread_mutex_unlock(&b->lock);
 	if (!running)
 		return -ENOTCONN;
@@ -115,7 +117,7 @@ void op_close(struct op *op)
 	if (op->sock < 0)
 		return;
 	if (op->sandbox)
-		forget(op);
+		op_forget(op);
 	fd_closep(&op->sock);
 	fd_closep(&op->theirs);
 	sandbox_putp(&op->sandbox);

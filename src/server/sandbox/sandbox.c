@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sandbox: its references, its state, its log. The table is in sandbox/table.c, operations are in sandbox/op.c.
+ * One sandbox: its references, its state, its log. The table is in sandbox/table.c, operations are
+ * in sandbox/op.c.
  *
- * Locks, in the order in which they may be taken: save_lock, lock; the table's lock alone. None is held while
- * waiting for the warden, an agent or a client.
+ * Locks, in the order in which they may be taken: save_lock, lock; the table's lock alone. None is
+ * held while waiting for the warden, an agent or a client.
  */
 #include "server/sandbox/sandbox.h"
 
 #include "base/utf8.h"
+#include "run/result.h"
 #include "server/sandbox/clock.h"
 #include "server/sandbox/link.h"
 #include "server/sandbox/log.h"
 #include "server/sandbox/outlet.h"
 #include "server/server.h"
-#include "server/sandbox/table.h"
 
 #include <stdarg.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -279,6 +281,40 @@ struct outlet *sandbox_outlet(struct sandbox *b)
 	return o;
 }
 
+/* In either spelling: HTTPS_PROXY means https_proxy too, which many programs look at first. */
+static bool has_variable(const json_t *given, const char *name, size_t len)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)given, key, value)
+		if (strlen(key) == len && strncasecmp(key, name, len) == 0)
+			return true;
+	return false;
+}
+
+int sandbox_network_variables(struct sandbox *b, const json_t *given,
+			      int (*add)(void *arg, const char *name, const char *value), void *arg)
+{
+	const char *const *variables;
+	int r = 0;
+
+	if (!sandbox_outlet(b))
+		return 0;
+	variables = run_network_env(*b->server->config.egress_ca_bundle != '\0');
+	for (; r == 0 && *variables; variables++) {
+		size_t len = strcspn(*variables, "=");
+		char name[64];
+
+		if (len >= sizeof(name) || has_variable(given, *variables, len) ||
+		    has_variable(b->info.env, *variables, len))
+			continue;
+		(void)snprintf(name, sizeof(name), "%.*s", (int)len, *variables);
+		r = add(arg, name, *variables + len + 1);
+	}
+	return r;
+}
+
 int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
 {
 	struct warden_frame f = { 0 };
@@ -293,4 +329,41 @@ int sandbox_usage(struct sandbox *b, struct warden_usage *ret)
 		return -reply.err;
 	*ret = reply.usage;
 	return 0;
+}
+
+/* Of a counter that begins anew with each box. */
+static uint64_t count_more(uint64_t *last, uint64_t now)
+{
+	uint64_t more = now >= *last ? now - *last : now;
+
+	*last = now;
+	return more;
+}
+
+enum run_limit sandbox_judge(struct sandbox *b, const struct wire_exit *end, struct run_limits *l)
+{
+	struct run_seen seen = RUN_SEEN_NOTHING;
+	struct warden_usage u;
+
+	seen.end = end;
+	seen.shared = true;
+	l->memory_bytes = b->limits.memory_bytes;
+	l->disk_bytes = b->limits.disk_bytes;
+	l->files = b->limits.files;
+	l->pids = b->limits.pids;
+	if (end->code == 0 || end->timed_out || sandbox_usage(b, &u) < 0)
+		return run_judge(l, &seen);
+	if (u.disk_size) {
+		seen.disk_free = u.disk_free;
+		seen.files_free = u.files_free;
+	}
+	pthread_mutex_lock(&b->lock);
+	seen.memory_kills = count_more(&b->memory_kills, u.oom_kills);
+	seen.pids_denied = count_more(&b->pids_denied, u.pids_denied);
+	/* Of a box that an earlier server made nobody knows what is new. */
+	if (!b->counted)
+		seen.memory_kills = seen.pids_denied = 0;
+	b->counted = true;
+	pthread_mutex_unlock(&b->lock);
+	return run_judge(l, &seen);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All sandboxes that are running or paused, by id, and by key so that nobody's list costs a look at other people's.
- * The table has a reference to each.
+ * All sandboxes that are running or paused, by id, and by key so that nobody's list costs a look at
+ * other people's. The table has a reference to each.
  */
-#include "server/sandbox/table.h"
+#include "server/sandbox/sandbox.h"
 
 #include "server/server.h"
 
@@ -20,8 +20,8 @@ struct key_list {
 
 struct table {
 	pthread_rwlock_t lock;
-	pthread_mutex_t
-		search_lock; /* who tries all tokens; taken before the other, never waited for with it */
+	/* For trying all tokens; taken before the other, never waited for with it. */
+	pthread_mutex_t search_lock;
 	size_t max;
 	size_t n;
 	struct sandbox *by_id[BUCKETS];
@@ -31,7 +31,7 @@ struct table {
 	bool has_isolation;
 };
 
-static size_t hash(const char *id)
+static size_t table_hash(const char *id)
 {
 	uint32_t h = 2166136261u; /* FNV-1a: ids are random, and made by us */
 
@@ -48,7 +48,8 @@ static struct sandbox **token_bucket(struct table *t, const unsigned char *diges
 	return &t->by_token[h % BUCKETS];
 }
 
-/* Readers that overlap must not keep a writer out: one of those is the thread that hears what the warden says. */
+/* Readers that overlap must not keep a writer out: one of those is the thread that hears what the
+ * warden says. */
 static void init_lock(pthread_rwlock_t *lock)
 {
 	pthread_rwlockattr_t attr;
@@ -90,15 +91,15 @@ void table_free(struct table *t)
 	free(t);
 }
 
-static struct sandbox *find(const struct table *t, const char *id)
+static struct sandbox *table_find(const struct table *t, const char *id)
 {
-	for (struct sandbox *b = t->by_id[hash(id)]; b; b = b->next)
+	for (struct sandbox *b = t->by_id[table_hash(id)]; b; b = b->next)
 		if (strcmp(b->info.id, id) == 0)
 			return b;
 	return NULL;
 }
 
-static struct key_list *find_key(const struct table *t, const char *key_id)
+static struct key_list *table_find_key(const struct table *t, const char *key_id)
 {
 	for (struct key_list *k = t->keys; k; k = k->next)
 		if (strcmp(k->key_id, key_id) == 0)
@@ -108,7 +109,7 @@ static struct key_list *find_key(const struct table *t, const char *key_id)
 
 static struct key_list *find_or_add_key(struct table *t, const char *key_id)
 {
-	struct key_list *k = find_key(t, key_id);
+	struct key_list *k = table_find_key(t, key_id);
 
 	if (k)
 		return k;
@@ -140,12 +141,12 @@ static void take_out_token(struct table *t, struct sandbox *b)
 }
 
 /* With the lock held for writing. */
-static int insert(struct table *t, struct sandbox *b, size_t max_of_key)
+static int table_insert(struct table *t, struct sandbox *b, size_t max_of_key)
 {
 	struct key_list *k;
-	size_t i = hash(b->info.id);
+	size_t i = table_hash(b->info.id);
 
-	if (find(t, b->info.id))
+	if (table_find(t, b->info.id))
 		return -EEXIST;
 	k = find_or_add_key(t, b->info.key_id);
 	if (!k)
@@ -176,10 +177,11 @@ int sandbox_add(struct server *s, struct store_sandbox *info, const struct warde
 	if (!b)
 		return -ENOMEM;
 	sandbox_ref(b); /* the table's; the first one is the caller's */
+	b->counted = max_of_key > 0; /* a new one: all counters are zero */
 	if (b->info.envd_token)
 		token_digest(b->info.envd_token, b->token_digest);
 	pthread_rwlock_wrlock(&s->table->lock);
-	r = insert(s->table, b, max_of_key);
+	r = table_insert(s->table, b, max_of_key);
 	pthread_rwlock_unlock(&s->table->lock);
 	if (r < 0) {
 		sandbox_put(b);
@@ -191,10 +193,10 @@ int sandbox_add(struct server *s, struct store_sandbox *info, const struct warde
 }
 
 /* With the lock held for writing. */
-static void take_out(struct table *t, struct sandbox *b)
+static void table_take_out(struct table *t, struct sandbox *b)
 {
-	struct key_list *k = find_key(t, b->info.key_id);
-	struct sandbox **p = &t->by_id[hash(b->info.id)];
+	struct key_list *k = table_find_key(t, b->info.key_id);
+	struct sandbox **p = &t->by_id[table_hash(b->info.id)];
 
 	while (*p != b)
 		p = &(*p)->next;
@@ -222,7 +224,7 @@ bool table_remove(struct sandbox *b)
 	pthread_rwlock_wrlock(&t->lock);
 	listed = b->listed;
 	if (listed)
-		take_out(t, b);
+		table_take_out(t, b);
 	pthread_rwlock_unlock(&t->lock);
 	if (listed)
 		sandbox_put(b);
@@ -239,7 +241,7 @@ struct sandbox *sandbox_get(struct server *s, const char *id)
 	struct sandbox *b;
 
 	pthread_rwlock_rdlock(&s->table->lock);
-	b = find(s->table, id);
+	b = table_find(s->table, id);
 	if (b)
 		sandbox_ref(b);
 	pthread_rwlock_unlock(&s->table->lock);
@@ -263,8 +265,8 @@ struct sandbox *sandbox_by_token(struct server *s, const char *token)
 }
 
 /*
- * The next one with a token: a reference, in exchange for that to b, the one before it (NULL: none). The lock is not
- * held between two. If b has gone meanwhile, its bucket is begun anew.
+ * The next one with a token: a reference, in exchange for that to b, the one before it (NULL:
+ * none). The lock is not held between two. If b has gone meanwhile, its bucket is begun anew.
  */
 static struct sandbox *next_secured(struct table *t, size_t *bucket, struct sandbox *b)
 {
@@ -304,8 +306,8 @@ static int newest_first(const void *a, const void *b)
 	return strcmp(y->info.id, x->info.id);
 }
 
-/* With the lock held. list has room for all. */
-static size_t collect(const struct table *t, const char *key_id, struct sandbox **list)
+/* With the lock held. list has space for all. */
+static size_t table_collect(const struct table *t, const char *key_id, struct sandbox **list)
 {
 	size_t n = 0;
 
@@ -328,11 +330,11 @@ int sandbox_list(struct server *s, const char *key_id, struct sandbox ***ret, si
 	size_t n;
 
 	pthread_rwlock_rdlock(&t->lock);
-	k = key_id ? find_key(t, key_id) : NULL;
+	k = key_id ? table_find_key(t, key_id) : NULL;
 	n = key_id ? (k ? k->n : 0) : t->n;
 	list = calloc(n ? n : 1, sizeof(struct sandbox *));
 	if (list)
-		n = collect(t, key_id, list);
+		n = table_collect(t, key_id, list);
 	pthread_rwlock_unlock(&t->lock);
 	if (!list)
 		return -ENOMEM;
@@ -355,7 +357,7 @@ size_t sandbox_count(struct server *s, const char *key_id)
 	size_t n;
 
 	pthread_rwlock_rdlock(&s->table->lock);
-	k = key_id ? find_key(s->table, key_id) : NULL;
+	k = key_id ? table_find_key(s->table, key_id) : NULL;
 	n = key_id ? (k ? k->n : 0) : s->table->n;
 	pthread_rwlock_unlock(&s->table->lock);
 	return n;

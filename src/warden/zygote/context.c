@@ -12,9 +12,6 @@
 
 #include <fcntl.h>
 
-#define NOFILE_MAX 4096
-#define OOM_SCORE 800 /* as that of commands: before the agent */
-
 /* [0] to read, [1] to write. */
 struct pipes {
 	int requests[2];
@@ -48,7 +45,7 @@ static int open_output(const struct box *b, int ret[2])
 {
 	if (pipe2(ret, O_CLOEXEC) < 0)
 		return -errno;
-	return fchown(ret[0], b->ids.uid_base + IDS_BOX_USER, b->ids.gid_base + IDS_BOX_USER) < 0 ?
+	return fchown(ret[0], b->ids.uid_base + PAYLOAD_USER, b->ids.gid_base + PAYLOAD_USER) < 0 ?
 		       -errno :
 		       0;
 }
@@ -124,7 +121,7 @@ static struct payload_limits limits_of(const struct ward *d)
 
 	return (struct payload_limits){
 		.fsize_max = d->limits.disk_bytes,
-		.nofile_max = NOFILE_MAX,
+		.nofile_max = PAYLOAD_NOFILE_MAX,
 		.data_max = features & CGROUP_MEMORY ? 0 : d->limits.memory_bytes,
 		.nproc_max = features & CGROUP_PIDS ? 0 : d->limits.pids,
 	};
@@ -140,7 +137,7 @@ static int send_enter(struct zygote *z, const struct ward *d, const struct names
 		.flags = (d->flags & WARDEN_CREATE_ROOT ? ZYGOTE_ENTER_ROOT : 0) |
 			 (z->kind == ZYGOTE_SCRIPT ? ZYGOTE_ENTER_COMMAND : 0) |
 			 (cgroups->clone_fd >= 0 ? ZYGOTE_ENTER_BORN : 0),
-		.oom_score_adj = OOM_SCORE,
+		.oom_score_adj = PAYLOAD_OOM_SCORE,
 		.limits = limits_of(d),
 	};
 	struct iovec part = { .iov_base = &request, .iov_len = sizeof(request) };
@@ -181,7 +178,7 @@ static int order(struct warden *w, struct ward *d, struct zygote *z, const int *
 
 	if (r < 0)
 		return r;
-	r = cgroup_entry_open(&d->box.cgroup, &d->leaf, w->host.visitor, &cgroups);
+	r = cgroup_entry_open(&d->box.cgroup, &d->leaf, w->host.owner, &cgroups);
 	ward_settle(d);
 	return r < 0 ? r : send_enter(z, d, &ns, &cgroups, own, n_own);
 }

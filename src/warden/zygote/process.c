@@ -13,7 +13,7 @@
 #include "warden/zygote/zygote.h"
 
 #include "box/breakable.h"
-#include "box/setup/devices.h"
+#include "box/setup/dev.h"
 #include "sys/landlock.h"
 #include "sys/mnt.h"
 #include "sys/proc.h"
@@ -210,11 +210,11 @@ static int install_filter(void)
 }
 
 /* No user of power, no capability in any set, none to be had. */
-static int drop_privileges(uid_t visitor)
+static int drop_privileges(uid_t owner)
 {
 	const struct payload_user user = {
-		.uid = visitor,
-		.gid = (gid_t)visitor,
+		.uid = owner,
+		.gid = (gid_t)owner,
 		.securebits = payload_locked_bits,
 	};
 	uint64_t bounding;
@@ -354,7 +354,7 @@ static int die_with(pid_t parent)
 
 static int seal(const struct warden *w)
 {
-	int r = drop_privileges(w->host.visitor);
+	int r = drop_privileges(w->host.owner);
 
 	if (r == 0)
 		r = die_with(w->pid);

@@ -29,12 +29,12 @@
 
 /* Above the ids that systemd gives to containers, of which ours are some, and below those with a sign.
  * */
-#define VISITOR_FIRST 1879048192u
-#define VISITOR_COUNT 65536u
+#define OWNER_FIRST 1879048192u
+#define OWNER_COUNT 65536u
 
 bool zygote_is_on(const struct warden *w)
 {
-	return w->host.visitor != 0;
+	return w->host.owner != 0;
 }
 
 static struct zygote_place *place_of(struct warden *w, enum warden_zygote kind)
@@ -49,7 +49,7 @@ static const char *name_of(enum warden_zygote kind)
 					       "the Python";
 }
 
-/* Two services on one machine should not be one visitor, so where to begin depends on the state. */
+/* Two services on one machine should not be one owner, so where to begin depends on the state. */
 static uid_t unused_id(const struct warden *w)
 {
 	struct stat st = { 0 };
@@ -57,8 +57,8 @@ static uid_t unused_id(const struct warden *w)
 
 	(void)fstat(w->lock_fd, &st);
 	start = (uint64_t)st.st_ino * 31 + (uint64_t)st.st_dev;
-	for (uint64_t i = 0; i < VISITOR_COUNT; i++) {
-		uid_t uid = (uid_t)(VISITOR_FIRST + (start + i) % VISITOR_COUNT);
+	for (uint64_t i = 0; i < OWNER_COUNT; i++) {
+		uid_t uid = (uid_t)(OWNER_FIRST + (start + i) % OWNER_COUNT);
 
 		if (!user_by_id(uid))
 			return uid;
@@ -68,13 +68,13 @@ static uid_t unused_id(const struct warden *w)
 
 void zygote_open(struct warden *w)
 {
-	uid_t visitor = unused_id(w);
+	uid_t owner = unused_id(w);
 	int r;
 
 	w->zygote_cgroup_fd = -EBADF;
 	/* Without a range of ids for each box there is nobody who could own all boxes and nothing else.
 	 * */
-	if (!w->config->interpreter_zygote || w->host.ids.kind != IDS_RANGE || visitor == 0)
+	if (!w->config->interpreter_zygote || w->host.ids.kind != IDS_RANGE || owner == 0)
 		return;
 	r = cgroup_host_admit(&w->host.cgroups, CGROUP_PLACE, &w->zygote_cgroup_fd);
 	if (r < 0)
@@ -82,7 +82,7 @@ void zygote_open(struct warden *w)
 		    "entered from outside (%s)",
 		    strerror(-r));
 	else
-		w->host.visitor = visitor;
+		w->host.owner = owner;
 }
 
 static void start(struct warden *w, enum warden_zygote kind, uint64_t in_us)
