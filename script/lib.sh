@@ -7,8 +7,8 @@
 
 ROOT=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Where the builds go: $BUILD, $BUILD-asan, $BUILD-breakable and $BUILD-tsan. Set it to build elsewhere, e.g. when
-# the checkout belongs to somebody else.
+# Where the builds go: $BUILD, $BUILD-asan, $BUILD-breakable, $BUILD-fuzz and $BUILD-tsan. Set it to build
+# elsewhere, e.g. when the checkout belongs to somebody else.
 BUILD=${BUILD:-$ROOT/build}
 
 RED='' GREEN='' YELLOW='' DIM='' BOLD='' PLAIN=''

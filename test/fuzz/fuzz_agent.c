@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the agent reads that somebody in the box may have written (AG-16): /etc/passwd and /etc/group, and
- * what sudo sends. The first byte chooses; packets begin with their length. Built with -fsanitize=fuzzer.
+ * what sudo sends. The first byte chooses; packets begin with their length.
  */
-#include <assert.h>
+#include "fuzz.h"
+
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "agent/agent.h"
 #include "wire/request.h"
 #include "sys/sock.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void fuzz_users(const uint8_t *data, size_t size)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A DNS message of a box. Whatever comes, an answer to it is an answer, repeats at most the question that was asked, fits,
- * and has addresses for a name only that our grammar knows. Built with -fsanitize=fuzzer.
+ * and has addresses for a name only that our grammar knows.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "egress/parse/dns_message.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_answer(const uint8_t *data, size_t size, const struct dns_query *q,
 			 const uint8_t *out, size_t len, size_t room)

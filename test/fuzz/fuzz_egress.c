@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One packet to or from egress: the first byte says from whom, the rest is the packet. What is accepted holds what its
- * users rely on, and survives being sent again. Built with -fsanitize=fuzzer.
+ * users rely on, and survives being sent again.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "sys/sock.h"
 #include "wire/egress.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct egress_frame in, out;
 

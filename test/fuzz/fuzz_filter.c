@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands in the query of a list: encoded metadata, states, times, cursors, names. Built with
- * -fsanitize=fuzzer it is a fuzzer.
+ * What stands in the query of a list: encoded metadata, states, times, cursors, names.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "base/utf8.h"
 #include "server/control/text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_metadata(const char *text)
 {

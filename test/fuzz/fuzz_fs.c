@@ -2,18 +2,16 @@
 /*
  * A request for a file operation (AG-16): four bytes of numbers, then frames, each a byte for its
  * type, two for its length, and its payload. What is accepted must be what the operations rely on;
- * paths come out clean whatever they were. The same bytes are read as a passwd file. Built with
- * -fsanitize=fuzzer.
+ * paths come out clean whatever they were. The same bytes are read as a passwd file.
  */
-#include <assert.h>
+#include "fuzz.h"
+
 #include <sys/socket.h>
 
 #include "agent/fs/fs_priv.h"
 #include "sys/sock.h"
 
 #define FRAMES_MAX 64 /* what fits in the socket for sure */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_path(const char *path)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of a request that would take the express way. What is taken must keep the promises of the header, and what a
- * program is then asked must be one head of the lines that we wrote. Built with -fsanitize=fuzzer.
+ * program is then asked must be one head of the lines that we wrote.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "server/port/head.h"
 #include "server/port/rules.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SIZE_MAX_HERE ((size_t)32 << 10)
 

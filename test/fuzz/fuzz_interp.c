@@ -2,15 +2,13 @@
 /*
  * Port 49999: what an interpreter says (results, errors, numbers, output), which is foreign code's to choose (AG-15).
  * The first byte chooses which of them the rest is. Whatever it is, clients get whole lines of ASCII, each one a JSON
- * object with a type. Built with -fsanitize=fuzzer.
+ * object with a type.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "base/utf8.h"
 #include "server/sandbox/clock.h"
 #include "server/interp/interp.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int64_t clock_wall_ms(void)
 {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an interpreter says to the agent (AG-16), cut into pieces by the first byte. However it is cut, the
- * same messages come of it, no piece goes beyond its message, and numbers stay numbers. Built with
- * -fsanitize=fuzzer.
+ * same messages come of it, no piece goes beyond its message, and numbers stay numbers.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "agent/kernel/event.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What came of it: enough to tell two readings apart. */
 struct sum {

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Language files and code from anywhere. Built with -fsanitize=fuzzer it is a fuzzer; with
- * -DFUZZ_REPLAY it is a program that runs over the files it is given.
+ * Language files and code from anywhere.
  */
-#include <assert.h>
-#include <fcntl.h>
+#include "fuzz.h"
 
-#include "base/buf.h"
 #include "language/language.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A language that was accepted must be usable, and everything in it as strict as promised. */
 static void check(const struct language *l)
@@ -49,20 +44,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	language_done(&l);
 	return 0;
 }
-
-#ifdef FUZZ_REPLAY
-int main(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		_cleanup_(buf_done) struct buf b = BUF_INIT((size_t)16 << 20);
-		_cleanup_(fd_closep) int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
-
-		if (fd < 0 || buf_read_fd(&b, fd) < 0) {
-			perror(argv[i]);
-			return 1;
-		}
-		(void)LLVMFuzzerTestOneInput(b.data, b.len);
-	}
-	return 0;
-}
-#endif

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names, addresses, rules and rule sets from anywhere. Built with -fsanitize=fuzzer it is a fuzzer; with -DFUZZ_REPLAY
- * it is a program that runs over the files it is given.
+ * Names, addresses, rules and rule sets from anywhere.
  */
-#include <assert.h>
-#include <fcntl.h>
+#include "fuzz.h"
 
-#include "base/buf.h"
 #include "policy/policy.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is a name is one in its canonical form too, and never an address. */
 static void check_name(const uint8_t *data, size_t size)
@@ -95,20 +90,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_sets(text, size);
 	return 0;
 }
-
-#ifdef FUZZ_REPLAY
-int main(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		_cleanup_(buf_done) struct buf b = BUF_INIT((size_t)16 << 20);
-		_cleanup_(fd_closep) int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
-
-		if (fd < 0 || buf_read_fd(&b, fd) < 0) {
-			perror(argv[i]);
-			return 1;
-		}
-		(void)LLVMFuzzerTestOneInput(b.data, b.len);
-	}
-	return 0;
-}
-#endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program in a box answers: the head, and behind it chunks, which must come out the same however they arrive. What
- * is accepted must keep the promises of the header. Built with -fsanitize=fuzzer.
+ * is accepted must keep the promises of the header.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "server/port/rules.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SIZE_MAX_HERE 8192
 

@@ -4,11 +4,9 @@
  * What is accepted must be what the headers promise, and a request that was written anew must read as the same
  * one.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "egress/parse/request.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct http_head head, again;
 

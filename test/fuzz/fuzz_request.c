@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client writes into a request: its target, query, host name, and a body against a description. The first byte
- * says which. What is accepted must keep the promises of the headers. Built with -fsanitize=fuzzer.
+ * says which. What is accepted must keep the promises of the headers.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "base/utf8.h"
 #include "server/http/check.h"
 #include "server/http/host.h"
 #include "server/http/uri.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define TEXT_SIZE 4097
 

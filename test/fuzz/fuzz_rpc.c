@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Port 49983: what a client sends (messages in envelopes, headers) and what a hostile agent says about a file or a
- * command (AG-15). The first byte chooses which of them the rest is. Built with -fsanitize=fuzzer.
+ * command (AG-15). The first byte chooses which of them the rest is.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "server/envd/envd.h"
 #include "server/envd/http.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct rpc_error e;
 

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DV-07: any bytes, cut anywhere, come out as harmless text, and the same text however they are
- * cut. Built with -fsanitize=fuzzer it is a fuzzer; with -DFUZZ_REPLAY it is a program that runs
- * over the files it is given.
+ * cut.
  */
-#include <assert.h>
-#include <fcntl.h>
+#include "fuzz.h"
 
-#include "base/buf.h"
 #include "base/termsafe.h"
 #include "base/utf8.h"
 
 #define SIZE_LIMIT ((size_t)64 * 1024)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char whole[4 * (SIZE_LIMIT + TERMSAFE_SGR_MAX) + 256];
 static char pieces[sizeof(whole) + 4 * SIZE_LIMIT];
@@ -70,20 +65,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_char(whole + i, n - i);
 	return 0;
 }
-
-#ifdef FUZZ_REPLAY
-int main(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++) {
-		_cleanup_(buf_done) struct buf b = BUF_INIT((size_t)16 << 20);
-		_cleanup_(fd_closep) int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
-
-		if (fd < 0 || buf_read_fd(&b, fd) < 0) {
-			perror(argv[i]);
-			return 1;
-		}
-		(void)LLVMFuzzerTestOneInput(b.data, b.len);
-	}
-	return 0;
-}
-#endif

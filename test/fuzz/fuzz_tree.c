@@ -3,9 +3,10 @@
  * A file tree from a hostile sender. The input is a list of records: type (of a small choice), flags,
  * length, bytes; each becomes a packet with a proper header unless the flags ask for a broken one. The
  * receiver works in a directory of its own, within its limits, keeps no descriptor, and nothing appears
- * beside the directory. Built with -fsanitize=fuzzer.
+ * beside the directory.
  */
-#include <assert.h>
+#include "fuzz.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -13,8 +14,6 @@
 
 #include "sys/sock.h"
 #include "wire/tree.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define BYTES_MAX 4096u
 #define ENTRIES_MAX 32u

@@ -2,14 +2,12 @@
 /*
  * One packet from a server that was taken over, or from the warden (AP-18): the first byte says in which
  * direction, the rest is the packet. What the decoder accepts must hold what its users rely on and survive
- * being sent again. Built with -fsanitize=fuzzer.
+ * being sent again.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "sys/sock.h"
 #include "wire/warden.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct warden_frame in, out;
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One packet from the other side (AG-15, AG-16): the first byte says on which socket it came, the rest is
- * the packet. What the decoder accepts must survive being sent again. Built with -fsanitize=fuzzer.
+ * the packet. What the decoder accepts must survive being sent again.
  */
-#include <assert.h>
+#include "fuzz.h"
 
 #include "sys/sock.h"
 #include "wire/wire.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct wire_frame in, out;
 
