@@ -96,7 +96,7 @@ int agent_keep_kill(void)
 	return set_capabilities(BIT(CAP_KILL), BIT(CAP_KILL));
 }
 
-static int become(const struct agent_user *user, uint64_t keep, unsigned long securebits)
+static int become_with(const struct agent_user *user, uint64_t keep, unsigned long securebits)
 {
 	const struct payload_user payload = {
 		.uid = user->uid,
@@ -121,8 +121,8 @@ int agent_become_user(const struct agent_user *user)
 	if (getuid() != 0)
 		return become_single(user);
 	if (user->uid != 0)
-		return become(user, 0, payload_locked_bits);
-	return agent_has_root() ? become(user, FILE_CAPS, payload_locked_bits) : -EPERM;
+		return become_with(user, 0, payload_locked_bits);
+	return agent_has_root() ? become_with(user, FILE_CAPS, payload_locked_bits) : -EPERM;
 }
 
 int agent_become_payload(const struct agent_user *user)
@@ -130,8 +130,8 @@ int agent_become_payload(const struct agent_user *user)
 	if (getuid() != 0)
 		return become_single(user);
 	if (user->uid != 0)
-		return become(user, 0, payload_locked_bits);
-	return agent_has_root() ? become(user, ROOT_CAPS, ROOT_BITS) : -EPERM;
+		return become_with(user, 0, payload_locked_bits);
+	return agent_has_root() ? become_with(user, ROOT_CAPS, ROOT_BITS) : -EPERM;
 }
 
 int agent_become(uint32_t uid, uint32_t gid)

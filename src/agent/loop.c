@@ -40,7 +40,7 @@ uint64_t loop_now(void)
 	return now_us;
 }
 
-static int wait_ms(void)
+static int loop_wait_ms(void)
 {
 	uint64_t now = clock_boot_us();
 
@@ -51,7 +51,7 @@ static int wait_ms(void)
 
 void loop_wait(void)
 {
-	int n = poll(polls, n_watches, wait_ms());
+	int n = poll(polls, n_watches, loop_wait_ms());
 
 	if (n < 0 && errno != EINTR)
 		_exit(1);

@@ -44,7 +44,7 @@ struct agent_defaults agent_defaults = {
 		     .nofile_max = PAYLOAD_NOFILE_MAX },
 };
 
-static void refuse(int sock, int err)
+static void refuse_operation(int sock, int err)
 {
 	const struct wire_failed failed = { .step = WIRE_STEP_REQUEST, .err = -err };
 
@@ -66,14 +66,14 @@ static _noreturn_ void run_files(const struct wire_frame *f, int sock)
 	agent_files_run(f->head.type, (const struct wire_files *)f->data, sock);
 }
 
-static void start_files(const struct wire_frame *f, int sock)
+static void take_files(const struct wire_frame *f, int sock)
 {
 	pid_t pid = helper_fork(HELPER_FILES);
 
 	if (pid == 0)
 		run_files(f, sock);
 	if (pid < 0)
-		refuse(sock, pid);
+		refuse_operation(sock, pid);
 	else
 		fd_close(sock);
 	/* Files come before a run's command, for which nothing is started until they are there. It is counted together
@@ -82,24 +82,24 @@ static void start_files(const struct wire_frame *f, int sock)
 		helper_await(pid);
 }
 
-static void start_command(const struct wire_exec *q, const int *fds, size_t n_fds)
+static void take_command(const struct wire_exec *q, const int *fds, size_t n_fds)
 {
 	int r = command_start(q, fds[0], fds + 1, n_fds - 1);
 
 	if (r < 0)
-		refuse(fds[0], r);
+		refuse_operation(fds[0], r);
 	for (size_t i = 1; i < n_fds; i++)
 		fd_close(fds[i]);
 }
 
-static void start_kernel(const struct wire_kernel *q, const int *fds, size_t n_fds)
+static void take_kernel(const struct wire_kernel *q, const int *fds, size_t n_fds)
 {
 	kernel_start(q, fds[0], fds + 1, n_fds - 1);
 	for (size_t i = 1; i < n_fds; i++)
 		fd_close(fds[i]);
 }
 
-static void keep_leaf(const int *fds, size_t n_fds)
+static void take_leaf(const int *fds, size_t n_fds)
 {
 	struct agent_defaults *d = &agent_defaults;
 
@@ -133,10 +133,10 @@ static void control_ready(void *object, short events)
 		_exit(1);
 	switch (f.head.type) {
 	case WIRE_EXEC:
-		start_command((const struct wire_exec *)f.data, fds, n_fds);
+		take_command((const struct wire_exec *)f.data, fds, n_fds);
 		break;
 	case WIRE_LEAF:
-		keep_leaf(fds, n_fds);
+		take_leaf(fds, n_fds);
 		break;
 	case WIRE_ATTACH:
 		ask_attach((const struct wire_process *)f.data, fds[0]);
@@ -151,7 +151,7 @@ static void control_ready(void *object, short events)
 		ask_list(fds[0]);
 		break;
 	case WIRE_KERNEL:
-		start_kernel((const struct wire_kernel *)f.data, fds, n_fds);
+		take_kernel((const struct wire_kernel *)f.data, fds, n_fds);
 		break;
 	case WIRE_RUNNER:
 		runner_keep(fds[0]);
@@ -169,7 +169,7 @@ static void control_ready(void *object, short events)
 		kernel_ask_tell((const struct wire_context_tell *)f.data, fds[0]);
 		break;
 	default: /* PUT, GET, FS */
-		start_files(&f, fds[0]);
+		take_files(&f, fds[0]);
 	}
 }
 
@@ -194,7 +194,7 @@ static void signal_ready(void *object, short events)
 }
 
 /* Whatever has ended, of all that we have forked and all that has lost its parent. */
-static void reap(void)
+static void agent_reap(void)
 {
 	for (;;) {
 		struct rusage used;
@@ -220,7 +220,7 @@ _Static_assert(3 + COMMANDS_MAX * (4 + FOLLOWERS_MAX) + WRITERS_MAX + LISTERS_MA
 		       LOOP_WATCHES_MAX,
 	       "the loop has a place for each");
 
-static _noreturn_ void serve(void)
+static _noreturn_ void agent_serve(void)
 {
 	for (;;) {
 		loop_watch(signal_fd, POLLIN, signal_ready, NULL);
@@ -232,7 +232,7 @@ static _noreturn_ void serve(void)
 		/* Last: what is freed in a round is not given out again in it (but writers: command/input.c). */
 		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
 		loop_wait();
-		reap();
+		agent_reap();
 		commands_finish();
 		kernels_finish();
 	}
@@ -277,7 +277,7 @@ static int agent_main(void)
 	sudo_open();
 	if (agent_has_root() && agent_lower_capabilities() < 0)
 		return 1;
-	serve();
+	agent_serve();
 }
 
 int main(int argc, char **argv)

@@ -84,7 +84,7 @@ static bool lines_next(struct lines *l)
 }
 
 /* Cuts the line into its fields; false when it has another number of them. */
-static bool split(char *line, char **fields, size_t n)
+static bool user_split(char *line, char **fields, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char *colon = strchr(line, ':');
@@ -110,7 +110,7 @@ static bool parse_id(const char *text, uint32_t *ret)
 	return true;
 }
 
-static int copy_text(char *to, size_t size, const char *from)
+static int user_copy(char *to, size_t size, const char *from)
 {
 	if (strlen(from) >= size)
 		return -ENAMETOOLONG;
@@ -128,16 +128,16 @@ static int find_user(const char *path, const char *name, struct agent_user *ret)
 	if (r < 0)
 		return r;
 	while (lines_next(&l)) {
-		if (!split(l.line, field, ARRAY_SIZE(field)) || strcmp(field[0], name) != 0)
+		if (!user_split(l.line, field, ARRAY_SIZE(field)) || strcmp(field[0], name) != 0)
 			continue;
 		if (!parse_id(field[2], &ret->uid) || !parse_id(field[3], &ret->gid))
 			return -EINVAL;
-		r = copy_text(ret->name, sizeof(ret->name), name);
+		r = user_copy(ret->name, sizeof(ret->name), name);
 		if (r == 0)
-			r = copy_text(ret->home, sizeof(ret->home),
+			r = user_copy(ret->home, sizeof(ret->home),
 				      field[5][0] == '/' ? field[5] : "/");
 		if (r == 0)
-			r = copy_text(ret->shell, sizeof(ret->shell),
+			r = user_copy(ret->shell, sizeof(ret->shell),
 				      field[6][0] == '/' ? field[6] : "/bin/sh");
 		return r;
 	}
@@ -165,7 +165,7 @@ static void find_groups(const char *path, struct agent_user *user)
 	while (user->n_groups < AGENT_GROUPS_MAX && lines_next(&l)) {
 		uint32_t gid;
 
-		if (split(l.line, field, ARRAY_SIZE(field)) && parse_id(field[2], &gid) &&
+		if (user_split(l.line, field, ARRAY_SIZE(field)) && parse_id(field[2], &gid) &&
 		    gid != user->gid && is_member(field[3], user->name))
 			user->groups[user->n_groups++] = gid;
 	}

@@ -57,7 +57,7 @@ void doors_close(struct doors *d)
 	*d = (struct doors)DOORS_INIT;
 }
 
-static int end_with(pid_t parent)
+static int doors_end_with(pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return -errno;
@@ -69,7 +69,7 @@ int doors_enter(const struct box *b, const struct doors_helper *h)
 	if (setns(b->pidfd, CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		return -errno;
 	/* Which that has undone, if the box's user namespace is not of our user's making. */
-	return end_with(h->pid);
+	return doors_end_with(h->pid);
 }
 
 static socklen_t make_address(const struct door_place *p, struct sockaddr_storage *ret)
@@ -133,7 +133,7 @@ static int open_place(const struct door_place *p)
 }
 
 /* A machine without IPv6 has no ::1, and nobody in the box could use it either. */
-static bool is_missing(const struct door_place *p, int err)
+static bool door_is_missing(const struct door_place *p, int err)
 {
 	return strchr(p->address, ':') && (err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL);
 }
@@ -145,7 +145,7 @@ static int open_places(struct doors_answer *a, int fds[static EGRESS_DOORS_MAX],
 	for (uint32_t i = 0; i < ARRAY_SIZE(places); i++) {
 		int fd = open_place(&places[i]);
 
-		if (fd < 0 && is_missing(&places[i], fd))
+		if (fd < 0 && door_is_missing(&places[i], fd))
 			continue;
 		a->place = i;
 		if (fd < 0)
@@ -255,7 +255,7 @@ pid_t doors_fork(const struct box *b, struct doors_helper *h)
 		return r;
 	pid = proc_clone(0, -EBADF, &h->pidfd);
 	if (pid == 0) {
-		if (end_with(parent) < 0 || close_others(pair[1], b->pidfd) < 0)
+		if (doors_end_with(parent) < 0 || close_others(pair[1], b->pidfd) < 0)
 			_exit(1);
 		h->sock = pair[1];
 		h->pid = parent;

@@ -26,7 +26,7 @@ void box_kill(struct box *b)
 }
 
 /* Everything that a dead box still has; the number last: then its user ids are somebody else's. */
-static void release(struct box *b)
+static void box_release(struct box *b)
 {
 	fd_closep(&b->pidfd);
 	fd_closep(&b->scratch_fd);
@@ -50,13 +50,13 @@ int box_reap(struct box *b)
 	r = b->cgroup.name[0] ? cgroup_box_try_remove(&b->cgroup) : 0;
 	if (r < 0) /* what is closed cannot be tried again */
 		return r == -EBUSY ? -EAGAIN : r;
-	release(b);
+	box_release(b);
 	return 0;
 }
 
 void box_give_up(struct box *b)
 {
-	release(b);
+	box_release(b);
 }
 
 void box_destroy(struct box *b)
@@ -73,5 +73,5 @@ void box_destroy(struct box *b)
 	b->pid = 0;
 	if (b->cgroup.name[0])
 		(void)cgroup_box_remove(&b->cgroup);
-	release(b);
+	box_release(b);
 }

@@ -53,7 +53,7 @@ static int several_add_all(struct several *s, enum wire_type type, const char *c
 }
 
 /* Directory, arguments, environment, go. */
-static int send_command(int sock, const struct box_command *c)
+static int exec_send(int sock, const struct box_command *c)
 {
 	static struct several s;
 	int r;
@@ -95,7 +95,7 @@ static struct wire_exec exec_request(const struct box *b, const struct box_comma
 }
 
 /* AG-09: an agent that does not read must not hold us for ever. */
-static int limit_waiting(int sock)
+static int exec_limit_waiting(int sock)
 {
 	const struct timeval t = { .tv_sec = SEND_SECONDS };
 
@@ -115,7 +115,7 @@ static int start_operation(struct box *b, enum wire_type type, const void *reque
 
 	if (r < 0)
 		return fail_set(fail, -r, "sockets", "cannot make a socket: %s", strerror(-r));
-	r = limit_waiting(pair[0]);
+	r = exec_limit_waiting(pair[0]);
 	if (r == 0)
 		r = wire_send_fds(b->control_fd, type, request, size, &pair[1], 1);
 	fd_close(pair[1]);
@@ -151,13 +151,13 @@ int box_exec(struct box *b, const struct box_command *c, struct box_exec *ret, s
 	fds[0] = pair[1];
 	for (size_t i = 0; i < e.cgroup.n_join; i++)
 		fds[n_fds++] = e.cgroup.join_fd[i];
-	r = limit_waiting(pair[0]);
+	r = exec_limit_waiting(pair[0]);
 	if (r == 0)
 		r = wire_send_fds(b->control_fd, WIRE_EXEC, &request, sizeof(request), fds, n_fds);
 	fd_close(pair[1]);
 	e.sock = pair[0];
 	if (r == 0)
-		r = send_command(e.sock, c);
+		r = exec_send(e.sock, c);
 	if (r < 0) {
 		box_exec_close(&e);
 		return fail_set(fail, -r, "agent",
@@ -232,7 +232,7 @@ int box_kernel(struct box *b, const struct box_command *c, const struct wire_con
 	sock = start_operation(b, WIRE_KERNEL, &request, sizeof(request), fail);
 	if (sock < 0)
 		return sock;
-	r = send_command(sock, c);
+	r = exec_send(sock, c);
 	return r < 0 ? fail_agent(fail, r) : take_fd(&sock);
 }
 

@@ -12,12 +12,12 @@
 
 #define STACK_SIZE 65536 /* of the helper */
 
-struct job {
+struct net_job {
 	int userns_fd;
 	int sock;
 };
 
-static int make(int userns_fd, int *ret_fd)
+static int net_make_here(int userns_fd, int *ret_fd)
 {
 	int r;
 
@@ -31,15 +31,15 @@ static int make(int userns_fd, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-static int help(void *arg)
+static int net_help(void *arg)
 {
-	const struct job *job = arg;
+	const struct net_job *job = arg;
 	int fd = -EBADF, r;
 	int32_t err;
 	struct iovec part = { .iov_base = &err, .iov_len = sizeof(err) };
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	r = make(job->userns_fd, &fd);
+	r = net_make_here(job->userns_fd, &fd);
 	err = -r;
 	r = sock_send(job->sock, &part, 1, &fd, r < 0 ? 0 : 1);
 	fd_close(fd);
@@ -53,9 +53,9 @@ static int help(void *arg)
 int net_make(int userns_fd, int sock)
 {
 	static _Alignas(16) char stack[STACK_SIZE];
-	struct job job = { .userns_fd = userns_fd, .sock = sock };
+	struct net_job job = { .userns_fd = userns_fd, .sock = sock };
 	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
-	pid_t pid = clone(help, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &job);
+	pid_t pid = clone(net_help, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &job);
 
 	if (pid < 0)
 		return -errno;

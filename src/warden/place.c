@@ -156,7 +156,7 @@ static int open_listener(struct warden *w, struct fail *fail)
 }
 
 /* The same directory as the lock file of boxes, which box_host_open() has made and checked. */
-static int open_run_dir(void)
+static int open_discovery_dir(void)
 {
 	char path[IDS_RUN_DIR_SIZE];
 	int fd;
@@ -191,7 +191,7 @@ static char *describe_service(const struct warden *w)
  */
 void place_publish(struct warden *w)
 {
-	_cleanup_(fd_closep) int dir_fd = open_run_dir();
+	_cleanup_(fd_closep) int dir_fd = open_discovery_dir();
 	_cleanup_(fd_closep) int fd = -EBADF;
 	_cleanup_(freep) char *text = NULL;
 	struct stat st, named;

@@ -174,8 +174,8 @@ static void give_time(struct warden *w, struct ward *d, uint64_t timeout_ms, str
 		talk_reply(w, p, d, -EBADF);
 }
 
-static void on_deadline(struct warden *w, const struct warden_deadline *q, bool resume,
-			struct pending *p)
+static void on_time(struct warden *w, const struct warden_deadline *q, bool resume,
+		    struct pending *p)
 {
 	struct ward *d = ward_find(w, q->id);
 
@@ -322,7 +322,7 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 	talk_reply_net(w, p, NULL, w->egress.catches ? WARDEN_NET_CATCHES : 0);
 }
 
-static void on_target(struct warden *w, const struct warden_frame *f, struct pending *p)
+static void on_named_box(struct warden *w, const struct warden_frame *f, struct pending *p)
 {
 	struct ward *d = ward_find(w, f->as_KILL.id);
 	bool kill = f->head.type == WARDEN_KILL;
@@ -355,11 +355,11 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 	case WARDEN_KILL:
 	case WARDEN_PAUSE:
 	case WARDEN_USAGE:
-		on_target(w, f, &p);
+		on_named_box(w, f, &p);
 		break;
 	case WARDEN_DEADLINE:
 	case WARDEN_RESUME:
-		on_deadline(w, &f->as_DEADLINE, f->head.type == WARDEN_RESUME, &p);
+		on_time(w, &f->as_DEADLINE, f->head.type == WARDEN_RESUME, &p);
 		break;
 	case WARDEN_SNAPSHOT:
 		on_snapshot(w, &f->as_SNAPSHOT, &p);

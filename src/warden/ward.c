@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-static size_t bucket_of(const char *id)
+static size_t ward_bucket(const char *id)
 {
 	/* FNV-1a: ids are random, and a server that chose bad ones would harm only itself. */
 	uint32_t hash = 2166136261u;
@@ -36,7 +36,7 @@ void wards_close(struct warden *w)
 
 struct ward *ward_find(struct warden *w, const char *id)
 {
-	struct ward *d = w->bucket[bucket_of(id)];
+	struct ward *d = w->bucket[ward_bucket(id)];
 
 	while (d && strcmp(d->id, id) != 0)
 		d = d->next;
@@ -64,7 +64,7 @@ struct ward *ward_take(struct warden *w)
 
 void ward_name(struct warden *w, struct ward *d, const char *id)
 {
-	size_t bucket = bucket_of(id);
+	size_t bucket = ward_bucket(id);
 
 	(void)snprintf(d->id, sizeof(d->id), "%s", id);
 	d->next = w->bucket[bucket];
@@ -74,7 +74,7 @@ void ward_name(struct warden *w, struct ward *d, const char *id)
 
 void ward_unname(struct warden *w, struct ward *d)
 {
-	struct ward **at = &w->bucket[bucket_of(d->id)];
+	struct ward **at = &w->bucket[ward_bucket(d->id)];
 
 	while (*at != d)
 		at = &(*at)->next;

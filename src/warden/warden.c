@@ -153,7 +153,7 @@ static void on_signal(struct loop *l, struct source *source)
 		warden_stop(w);
 }
 
-static int open_signals(struct warden *w)
+static int warden_open_signals(struct warden *w)
 {
 	sigset_t set;
 
@@ -179,12 +179,12 @@ static int open_inside(struct warden *w, struct fail *fail)
 	if (r == 0)
 		r = loop_open(&w->loop, w->n_wards + OTHER_TIMERS);
 	if (r == 0)
-		r = open_signals(w);
+		r = warden_open_signals(w);
 	pool_open(w);
 	return r < 0 ? fail_set(fail, -r, "start", "cannot start: %s", strerror(-r)) : 0;
 }
 
-static int start(struct warden *w, const struct warden_options *o, struct fail *fail)
+static int warden_start(struct warden *w, const struct warden_options *o, struct fail *fail)
 {
 	int r = open_inside(w, fail);
 
@@ -208,26 +208,26 @@ static int start(struct warden *w, const struct warden_options *o, struct fail *
 	return r;
 }
 
-static bool is_empty(const struct warden *w)
+static bool warden_is_empty(const struct warden *w)
 {
 	return w->n_boxes == 0 && w->n_pool == 0 && w->n_dying == 0 && w->n_copies == 0;
 }
 
-static int serve(struct warden *w, struct fail *fail)
+static int warden_serve(struct warden *w, struct fail *fail)
 {
 	while (w->phase != WARDEN_OVER) {
 		int r = loop_turn(&w->loop);
 
 		if (r < 0)
 			return fail_set(fail, -r, "loop", "cannot wait: %s", strerror(-r));
-		if (w->phase == WARDEN_EMPTYING && is_empty(w))
+		if (w->phase == WARDEN_EMPTYING && warden_is_empty(w))
 			w->phase = WARDEN_OVER;
 	}
 	*fail = w->fail;
 	return w->result;
 }
 
-static void finish(struct warden *w)
+static void warden_finish(struct warden *w)
 {
 	place_unpublish(w);
 	room_close(w);
@@ -284,9 +284,9 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 	if (geteuid() == 0)
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	raise_fd_limit(o->config);
-	r = start(&w, o, fail);
+	r = warden_start(&w, o, fail);
 	if (r == 0)
-		r = serve(&w, fail);
-	finish(&w);
+		r = warden_serve(&w, fail);
+	warden_finish(&w);
 	return r;
 }

@@ -25,7 +25,7 @@ static const struct message *find_message(uint32_t type)
 	return NULL;
 }
 
-static bool is_zero(const void *data, size_t len)
+static bool egress_is_zero(const void *data, size_t len)
 {
 	const unsigned char *p = data;
 
@@ -36,11 +36,11 @@ static bool is_zero(const void *data, size_t len)
 }
 
 /* Ended, and nothing behind the end. */
-static bool text_ok(const char *text, size_t size)
+static bool egress_text_ok(const char *text, size_t size)
 {
 	size_t len = strnlen(text, size);
 
-	return len < size && is_zero(text + len, size - len);
+	return len < size && egress_is_zero(text + len, size - len);
 }
 
 static bool open_ok(const struct egress_open *o)
@@ -54,7 +54,7 @@ static bool open_ok(const struct egress_open *o)
 	return true;
 }
 
-static bool is_token(const char *text)
+static bool egress_is_token(const char *text)
 {
 	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
 				    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -77,12 +77,13 @@ static bool is_of_connection(const char *name)
 
 bool egress_header_name_ok(const char name[static EGRESS_HEADER_NAME_SIZE])
 {
-	return text_ok(name, EGRESS_HEADER_NAME_SIZE) && is_token(name) && !is_of_connection(name);
+	return egress_text_ok(name, EGRESS_HEADER_NAME_SIZE) && egress_is_token(name) &&
+	       !is_of_connection(name);
 }
 
 bool egress_header_value_ok(const char value[static EGRESS_HEADER_VALUE_SIZE])
 {
-	if (!text_ok(value, EGRESS_HEADER_VALUE_SIZE))
+	if (!egress_text_ok(value, EGRESS_HEADER_VALUE_SIZE))
 		return false;
 	for (const char *p = value; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -111,12 +112,12 @@ static bool event_ok(const struct egress_event *e)
 {
 	return warden_id_ok(e->id) && e->how > 0 && e->how < _EGRESS_HOW_MAX &&
 	       policy_reason_is(e->reason) && !(e->flags & ~EGRESS_EVENT_END) &&
-	       (is_zero(e->name, sizeof(e->name)) || name_ok(e->name)) &&
-	       is_zero(e->zero, sizeof(e->zero));
+	       (egress_is_zero(e->name, sizeof(e->name)) || name_ok(e->name)) &&
+	       egress_is_zero(e->zero, sizeof(e->zero));
 }
 
 /* The fields of a message of the right size and channel. */
-static bool payload_ok(const struct egress_frame *f)
+static bool egress_payload_ok(const struct egress_frame *f)
 {
 	switch ((enum egress_type)f->head.type) {
 	case EGRESS_OPERATOR:
@@ -152,7 +153,7 @@ int egress_check(const struct egress_frame *f, size_t n, enum egress_channel cha
 	if (n < sizeof(f->head) || n > sizeof(*f) || f->head.len != n || f->head.request)
 		return -EPROTO;
 	m = find_message(f->head.type);
-	if (!m || m->channel != channel || n != sizeof(f->head) + m->size || !payload_ok(f))
+	if (!m || m->channel != channel || n != sizeof(f->head) + m->size || !egress_payload_ok(f))
 		return -EPROTO;
 	return 0;
 }

@@ -4,8 +4,8 @@
 #include "sys/payload.h"
 
 /* A text of its own from bytes without a NUL. */
-static int add_string(struct agent_request *q, char **list, size_t *n, size_t max, const void *data,
-		      size_t len)
+static int request_add_string(struct agent_request *q, char **list, size_t *n, size_t max,
+			      const void *data, size_t len)
 {
 	char *text;
 
@@ -25,7 +25,7 @@ static int add_string(struct agent_request *q, char **list, size_t *n, size_t ma
 }
 
 /* What is too long for one frame comes in several. */
-static int add_more(struct agent_request *q, const void *data, size_t len)
+static int request_add_more(struct agent_request *q, const void *data, size_t len)
 {
 	size_t before = q->last ? strlen(*q->last) : 0;
 	char *text;
@@ -44,16 +44,16 @@ static int add_more(struct agent_request *q, const void *data, size_t len)
 	return 0;
 }
 
-static int add_env(struct agent_request *q, const void *data, size_t len)
+static int request_add_env(struct agent_request *q, const void *data, size_t len)
 {
 	const char *equals = memchr(data, '=', len);
 
 	if (!equals || equals == data)
 		return -EINVAL;
-	return add_string(q, q->envs, &q->n_envs, REQUEST_ENVS_MAX, data, len);
+	return request_add_string(q, q->envs, &q->n_envs, REQUEST_ENVS_MAX, data, len);
 }
 
-static int copy_name(char *to, const void *data, size_t len)
+static int request_copy(char *to, const void *data, size_t len)
 {
 	if (memchr(data, '\0', len))
 		return -EINVAL;
@@ -63,21 +63,21 @@ static int copy_name(char *to, const void *data, size_t len)
 }
 
 /* 1: that was the last one. */
-static int on_frame(struct agent_request *q, const struct wire_frame *f)
+static int request_frame_came(struct agent_request *q, const struct wire_frame *f)
 {
 	size_t len = wire_len(f);
 
 	switch (f->head.type) {
 	case WIRE_USER:
-		return copy_name(q->user, f->data, len);
+		return request_copy(q->user, f->data, len);
 	case WIRE_CWD:
-		return copy_name(q->cwd, f->data, len);
+		return request_copy(q->cwd, f->data, len);
 	case WIRE_ARG:
-		return add_string(q, q->args, &q->n_args, REQUEST_ARGS_MAX, f->data, len);
+		return request_add_string(q, q->args, &q->n_args, REQUEST_ARGS_MAX, f->data, len);
 	case WIRE_ENV:
-		return add_env(q, f->data, len);
+		return request_add_env(q, f->data, len);
 	case WIRE_MORE:
-		return add_more(q, f->data, len);
+		return request_add_more(q, f->data, len);
 	case WIRE_LABEL:
 		return q->label_fd < 0 ? 0 : wire_send(q->label_fd, WIRE_LABEL, f->data, len);
 	case WIRE_GO:
@@ -87,14 +87,15 @@ static int on_frame(struct agent_request *q, const struct wire_frame *f)
 	}
 }
 
-static int on_several(struct agent_request *q, const struct wire_frame *several)
+static int request_several_came(struct agent_request *q, const struct wire_frame *several)
 {
 	static struct wire_frame f;
 	size_t at = 0;
 	int r = 0, more;
 
 	while ((more = wire_unpack(several, &at, WIRE_ON_TO_OP, &f)) > 0) {
-		r = r > 0 ? -EPROTO : on_frame(q, &f); /* nothing may follow the last one */
+		r = r > 0 ? -EPROTO :
+			    request_frame_came(q, &f); /* nothing may follow the last one */
 		if (r < 0)
 			return r;
 	}
@@ -110,7 +111,8 @@ int agent_request_read(int sock, struct agent_request *q)
 
 		if (r <= 0)
 			return r < 0 ? r : -ECANCELED;
-		r = f.head.type == WIRE_SEVERAL ? on_several(q, &f) : on_frame(q, &f);
+		r = f.head.type == WIRE_SEVERAL ? request_several_came(q, &f) :
+						  request_frame_came(q, &f);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}

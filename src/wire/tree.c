@@ -66,7 +66,7 @@ static int send_link(int sock, int dir_fd, const char *name)
 }
 
 /* Neither a file nor a directory nor, inward, a link. */
-static int refuse(int sock, const char *name, uint32_t type, struct tree_inward *in)
+static int receiver_refuse(int sock, const char *name, uint32_t type, struct tree_inward *in)
 {
 	if (!in)
 		return send_entry(sock, WIRE_REFUSED, name, 0, type);
@@ -74,9 +74,10 @@ static int refuse(int sock, const char *name, uint32_t type, struct tree_inward 
 	return -EOPNOTSUPP;
 }
 
-static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth);
+static int tree_send_entries(int sock, int dir_fd, struct tree_inward *in, unsigned depth);
 
-static int send_name(int sock, int dir_fd, const char *name, struct tree_inward *in, unsigned depth)
+static int tree_send_name(int sock, int dir_fd, const char *name, struct tree_inward *in,
+			  unsigned depth)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	struct stat st;
@@ -87,7 +88,7 @@ static int send_name(int sock, int dir_fd, const char *name, struct tree_inward 
 	if (S_ISLNK(st.st_mode) && in)
 		return send_link(sock, dir_fd, name);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return refuse(sock, name, st.st_mode & S_IFMT, in);
+		return receiver_refuse(sock, name, st.st_mode & S_IFMT, in);
 	if (S_ISDIR(st.st_mode) && depth >= TREE_DEPTH_MAX)
 		return -ELOOP;
 
@@ -100,14 +101,14 @@ static int send_name(int sock, int dir_fd, const char *name, struct tree_inward 
 	if (S_ISREG(st.st_mode))
 		return tree_send_file(sock, name, fd);
 	if (!S_ISDIR(st.st_mode))
-		return refuse(sock, name, st.st_mode & S_IFMT, in);
+		return receiver_refuse(sock, name, st.st_mode & S_IFMT, in);
 	r = tree_send_enter(sock, name, st.st_mode);
 	if (r == 0)
-		r = send_dir(sock, fd, in, depth + 1);
+		r = tree_send_entries(sock, fd, in, depth + 1);
 	return r < 0 ? r : wire_send(sock, WIRE_DIR_END, NULL, 0);
 }
 
-static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth)
+static int tree_send_entries(int sock, int dir_fd, struct tree_inward *in, unsigned depth)
 {
 	_cleanup_(fd_closep) int own_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(dir_closep) DIR *dir = NULL;
@@ -128,7 +129,7 @@ static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth
 			return -errno;
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		r = send_name(sock, dirfd(dir), entry->d_name, in, depth);
+		r = tree_send_name(sock, dirfd(dir), entry->d_name, in, depth);
 		if (r < 0)
 			return r;
 	}
@@ -136,7 +137,7 @@ static int send_dir(int sock, int dir_fd, struct tree_inward *in, unsigned depth
 
 int tree_send_dir(int sock, int dir_fd, struct tree_inward *in)
 {
-	return send_dir(sock, dir_fd, in, 0);
+	return tree_send_entries(sock, dir_fd, in, 0);
 }
 
 /* --- receiving ----------------------------------------------------------------------------------- */
@@ -202,7 +203,7 @@ static int on_dir(struct tree_receiver *t, const struct wire_entry *entry, const
 	return 0;
 }
 
-static int on_file(struct tree_receiver *t, const struct wire_entry *entry, const char *name)
+static int receiver_file(struct tree_receiver *t, const struct wire_entry *entry, const char *name)
 {
 	t->file_fd = openat(t->dir_fd[t->depth], name,
 			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -212,7 +213,7 @@ static int on_file(struct tree_receiver *t, const struct wire_entry *entry, cons
 	return t->file_fd < 0 ? -errno : 0;
 }
 
-static int on_data(struct tree_receiver *t, const unsigned char *data, size_t len)
+static int receiver_data(struct tree_receiver *t, const unsigned char *data, size_t len)
 {
 	if (len > t->limits->bytes - t->bytes)
 		return -EFBIG;
@@ -251,7 +252,7 @@ static int on_link(struct tree_receiver *t, const unsigned char *data, size_t le
 }
 
 /* One message of the tree. While a file is open only its data and its end are permitted. */
-static int on_message(struct tree_receiver *t, const struct wire_frame *f)
+static int receiver_message(struct tree_receiver *t, const struct wire_frame *f)
 {
 	const struct wire_entry *entry = (const struct wire_entry *)f->data;
 	const char *name = NULL;
@@ -273,9 +274,9 @@ static int on_message(struct tree_receiver *t, const struct wire_frame *f)
 		fd_closep(&t->dir_fd[t->depth--]);
 		return 0;
 	case WIRE_FILE:
-		return on_file(t, entry, name);
+		return receiver_file(t, entry, name);
 	case WIRE_DATA:
-		return on_data(t, f->data, wire_len(f));
+		return receiver_data(t, f->data, wire_len(f));
 	case WIRE_FILE_END:
 		return on_file_end(t);
 	case WIRE_LINK:
@@ -346,7 +347,7 @@ int tree_recv(int sock, enum wire_socket where, int dir_fd, const struct tree_li
 			r = t.depth || t.file_fd >= 0 ? -EPROTO : 0;
 			break;
 		}
-		r = on_message(&t, &frame);
+		r = receiver_message(&t, &frame);
 		if (r < 0)
 			break;
 	}

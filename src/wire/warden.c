@@ -16,7 +16,7 @@ static const struct rule {
 #undef MESSAGE
 };
 
-static bool is_zero(const void *data, size_t len)
+static bool warden_is_zero(const void *data, size_t len)
 {
 	const unsigned char *p = data;
 
@@ -33,20 +33,20 @@ bool warden_id_ok(const char id[WARDEN_ID_SIZE])
 	while (len < WARDEN_ID_SIZE &&
 	       ((id[len] >= 'a' && id[len] <= 'z') || (id[len] >= '0' && id[len] <= '9')))
 		len++;
-	return len > 0 && len < WARDEN_ID_SIZE && is_zero(id + len, WARDEN_ID_SIZE - len);
+	return len > 0 && len < WARDEN_ID_SIZE && warden_is_zero(id + len, WARDEN_ID_SIZE - len);
 }
 
 static bool id_or_empty_ok(const char id[WARDEN_ID_SIZE])
 {
-	return is_zero(id, WARDEN_ID_SIZE) || warden_id_ok(id);
+	return warden_is_zero(id, WARDEN_ID_SIZE) || warden_id_ok(id);
 }
 
 /* Ended, and nothing behind the end: what is not text must not travel as if it were. */
-static bool text_ok(const char *text, size_t size)
+static bool warden_text_ok(const char *text, size_t size)
 {
 	size_t len = strnlen(text, size);
 
-	return len < size && is_zero(text + len, size - len);
+	return len < size && warden_is_zero(text + len, size - len);
 }
 
 static bool create_ok(const struct warden_create *c)
@@ -55,7 +55,7 @@ static bool create_ok(const struct warden_create *c)
 		return false;
 	for (size_t i = 0; i < WARDEN_LAYERS_MAX; i++)
 		if (i < c->n_layers ? !warden_id_ok(c->layer[i]) :
-				      !is_zero(c->layer[i], WARDEN_ID_SIZE))
+				      !warden_is_zero(c->layer[i], WARDEN_ID_SIZE))
 			return false;
 	return true;
 }
@@ -67,15 +67,15 @@ static bool box_ok(const struct warden_box *b)
 
 static bool reply_ok(const struct warden_reply *r)
 {
-	bool has_box = !is_zero(&r->box, sizeof(r->box));
+	bool has_box = !warden_is_zero(&r->box, sizeof(r->box));
 
-	return !(r->flags & ~WARDEN_NET_CATCHES) && text_ok(r->where, sizeof(r->where)) &&
-	       text_ok(r->msg, sizeof(r->msg)) && (!has_box || box_ok(&r->box)) &&
+	return !(r->flags & ~WARDEN_NET_CATCHES) && warden_text_ok(r->where, sizeof(r->where)) &&
+	       warden_text_ok(r->msg, sizeof(r->msg)) && (!has_box || box_ok(&r->box)) &&
 	       id_or_empty_ok(r->layer);
 }
 
 /* The fields of a message of the right size and direction. */
-static bool payload_ok(const struct warden_frame *f)
+static bool warden_payload_ok(const struct warden_frame *f)
 {
 	switch ((enum warden_type)f->head.type) {
 	case WARDEN_HELLO:
@@ -127,7 +127,7 @@ int warden_check(const struct warden_frame *f, size_t n, enum warden_direction w
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
 		if (rules[i].type == f->head.type)
 			return rules[i].where == where && n == sizeof(f->head) + rules[i].size &&
-					       payload_ok(f) ?
+					       warden_payload_ok(f) ?
 				       0 :
 				       -EPROTO;
 	return -EPROTO;

@@ -28,7 +28,7 @@ static bool has_input;
 static char *shown;
 static size_t shown_size;
 
-static _noreturn_ void give_up(enum wire_step step, int err)
+static _noreturn_ void command_give_up(enum wire_step step, int err)
 {
 	const struct wire_failed failed = { .step = step, .err = -err };
 
@@ -44,7 +44,7 @@ static int say_started(int sock)
 }
 
 /* The agent's order, which brings the descriptors. Who is not wanted any more ends. */
-static void receive(struct wire_exec *ret, int fds[_WIRE_RUNNER_MAX])
+static void command_receive(struct wire_exec *ret, int fds[_WIRE_RUNNER_MAX])
 {
 	static struct wire_frame f;
 	size_t n = _WIRE_RUNNER_MAX;
@@ -71,21 +71,21 @@ void command_take(void)
 	int fds[_WIRE_RUNNER_MAX], r;
 	struct wire_exec q;
 
-	receive(&q, fds);
+	command_receive(&q, fds);
 	status_fd = fds[WIRE_RUNNER_STATUS];
 	r = agent_request_read(fds[WIRE_RUNNER_OP], &request);
 	if (r == 0)
 		r = take_stdio(fds);
 	if (r < 0)
-		give_up(WIRE_STEP_REQUEST, r);
+		command_give_up(WIRE_STEP_REQUEST, r);
 	if (q.uid != PAYLOAD_USER || q.gid != PAYLOAD_USER || request.user[0])
-		give_up(WIRE_STEP_USER, -EPERM); /* we have become that one, for good */
+		command_give_up(WIRE_STEP_USER, -EPERM); /* we have become that one, for good */
 	/* They were set by whoever sent us here; lower ones count too. */
 	r = agent_request_set_limits(&q);
 	if (r < 0)
-		give_up(WIRE_STEP_RLIMIT, r);
+		command_give_up(WIRE_STEP_RLIMIT, r);
 	if (chdir(request.cwd[0] ? request.cwd : "/") < 0)
-		give_up(WIRE_STEP_CWD, -errno);
+		command_give_up(WIRE_STEP_CWD, -errno);
 }
 
 /* Does an interpreter, its C library or the loader look at this variable before a script can? */
@@ -170,7 +170,7 @@ void command_execute(void)
 	proc_reset_signals(); /* Python ignores some */
 	environ = request.envs;
 	execvp(request.args[0], request.args);
-	give_up(WIRE_STEP_EXEC, -errno);
+	command_give_up(WIRE_STEP_EXEC, -errno);
 }
 
 void command_go_on(void)

@@ -101,7 +101,7 @@ PUBLIC void zygote_compact(int proc_fd)
 	maps_read(proc_fd, collapse);
 }
 
-static bool remember(const struct maps_range *r)
+static bool ahead_remember(const struct maps_range *r)
 {
 	static uint64_t bytes;
 
@@ -114,7 +114,7 @@ static bool remember(const struct maps_range *r)
 
 void ahead_find(int proc_fd)
 {
-	maps_read(proc_fd, remember);
+	maps_read(proc_fd, ahead_remember);
 }
 
 /* Where the kernel cannot, or there is no memory, they are copied one by one. */

@@ -42,7 +42,7 @@ static _noreturn_ void cannot(const char *what)
 }
 
 /* What has to be done in Python: the function to call in a fork. */
-static object *prepare(void)
+static object *script_prepare(void)
 {
 	FILE *f = fopen(PREPARE, "re");
 	object *names = PyDict_New(), *become = NULL;
@@ -57,7 +57,7 @@ static object *prepare(void)
 }
 
 /* The variables, each with its NUL, as one text. */
-static object *variables(void)
+static object *script_variables(void)
 {
 	object *bytes = NULL;
 	char *text = NULL;
@@ -80,7 +80,7 @@ static void become_script(object *become)
 	PyOS_AfterFork_Child();
 	ahead_copy();
 	command_take();
-	env = command_is_script() ? variables() : NULL;
+	env = command_is_script() ? script_variables() : NULL;
 	if (env)
 		done = PyObject_CallFunctionObjArgs(
 			become, env, PyBool_FromLong(command_has_input()), (object *)NULL);
@@ -89,7 +89,7 @@ static void become_script(object *become)
 	command_go_on();
 }
 
-static int on_event(const char *event, object *args, void *data)
+static int script_on_event(const char *event, object *args, void *data)
 {
 	static bool passed;
 	object *become;
@@ -100,7 +100,7 @@ static int on_event(const char *event, object *args, void *data)
 	if (passed || strcmp(event, "cpython.run_file") != 0)
 		return 0;
 	passed = true;
-	become = prepare();
+	become = script_prepare();
 	ahead_find(ZYGOTE_PROC_FD);
 	PyOS_BeforeFork(); /* once for all children: nothing happens here in between */
 	r = zygote_serve(ZYGOTE_SOCK_FD);
@@ -121,5 +121,5 @@ __attribute__((constructor)) static void install(void)
 		return;
 	command_find_variables();
 	(void)unsetenv("LD_PRELOAD");
-	(void)PySys_AddAuditHook(on_event, NULL);
+	(void)PySys_AddAuditHook(script_on_event, NULL);
 }

@@ -31,7 +31,7 @@ static struct {
 } contexts[CONTEXTS_MAX];
 static size_t n_contexts;
 
-static void say(int sock, const struct zygote_said *said)
+static void zygote_say(int sock, const struct zygote_said *said)
 {
 	/* The warden reads; if it does not, it is better not to wait for it. */
 	(void)send(sock, said, sizeof(*said), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -45,7 +45,7 @@ void zygote_fail(const struct walk *w, enum zygote_step step, int err)
 		.step = step,
 	};
 
-	say(w->sock, &said);
+	zygote_say(w->sock, &said);
 }
 
 static struct wire_exit exit_of(const siginfo_t *info)
@@ -75,7 +75,7 @@ static void context_ended(const siginfo_t *info)
 
 /* At once: a box whose processes are not waited for does not end. But however many end, nobody's order waits for them
  * all. True: there may be more, of which no signal tells. */
-static bool reap(int signal_fd)
+static bool reap_contexts(int signal_fd)
 {
 	struct signalfd_siginfo ignored;
 
@@ -167,7 +167,7 @@ static int find_thread(struct walk *w)
 
 /* Whoever has threads can neither enter a user namespace nor fork all of itself. Of contexts that stop and go on, which
  * each of them can do all the time, we do not want to hear. */
-static int prepare(int *ret_signal_fd)
+static int serve_prepare(int *ret_signal_fd)
 {
 	const struct sigaction ends_only = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
 	sigset_t all;
@@ -186,7 +186,7 @@ static int prepare(int *ret_signal_fd)
 }
 
 /* 0: this is a context; 1: nobody will say anything any more. */
-static int serve(struct walk *w, int signal_fd)
+static int serve_orders(struct walk *w, int signal_fd)
 {
 	struct pollfd polled[] = {
 		{ .fd = signal_fd, .events = POLLIN },
@@ -201,7 +201,7 @@ static int serve(struct walk *w, int signal_fd)
 		if (poll(polled, ARRAY_SIZE(polled), more ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
 		if (polled[0].revents || more)
-			more = reap(signal_fd);
+			more = reap_contexts(signal_fd);
 		r = polled[1].revents ? take_order(w) : 0;
 		if (r == 1)
 			return 0;
@@ -217,15 +217,15 @@ PUBLIC int zygote_serve(int sock)
 {
 	static struct walk w;
 	const struct zygote_said ready = { .what = ZYGOTE_READY };
-	int signal_fd = -EBADF, r = prepare(&signal_fd);
+	int signal_fd = -EBADF, r = serve_prepare(&signal_fd);
 
 	if (r < 0)
 		return r;
 	w.sock = sock;
 	r = find_thread(&w);
 	if (r == 0) {
-		say(sock, &ready);
-		r = serve(&w, signal_fd);
+		zygote_say(sock, &ready);
+		r = serve_orders(&w, signal_fd);
 	}
 	if (r != 0) /* in a context it is closed already */
 		fd_close(signal_fd);

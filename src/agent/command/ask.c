@@ -15,7 +15,7 @@ static struct lister {
 } listers[LISTERS_MAX];
 
 /* A new socket takes a few small packets without waiting, so these never block. */
-static void answer_failed(int sock, int err)
+static void command_failed(int sock, int err)
 {
 	const struct wire_failed failed = { .step = WIRE_STEP_PROCESS,
 					    .err = err < 0 ? -err : err };
@@ -24,10 +24,10 @@ static void answer_failed(int sock, int err)
 	fd_close(sock);
 }
 
-static void answer(int sock, int r)
+static void command_answer(int sock, int r)
 {
 	if (r < 0) {
-		answer_failed(sock, r);
+		command_failed(sock, r);
 		return;
 	}
 	(void)!wire_send(sock, WIRE_DONE, NULL, 0);
@@ -41,13 +41,13 @@ void ask_attach(const struct wire_process *q, int sock)
 	int r;
 
 	if (!c) {
-		answer_failed(sock, ESRCH);
+		command_failed(sock, ESRCH);
 		return;
 	}
 	if (c->state == COMMAND_RUNNING) {
 		r = follower_add(c, sock);
 		if (r < 0)
-			answer_failed(sock, r);
+			command_failed(sock, r);
 		else
 			follower_greet(c, sock);
 		return;
@@ -74,7 +74,7 @@ void ask_input(const struct wire_input *q, int sock)
 	if (r == 0)
 		r = writer_add(c, sock, false);
 	if (r < 0)
-		answer_failed(sock, r);
+		command_failed(sock, r);
 }
 
 static int tell_signal(struct command *c, int sig)
@@ -110,17 +110,17 @@ void ask_tell(const struct wire_tell *q, int sock)
 			r = c->pty && c->out_fd >= 0 ? pty_resize(c->out_fd, q->rows, q->cols) :
 						       -ENOTTY;
 	}
-	answer(sock, r);
+	command_answer(sock, r);
 }
 
-static void lister_end(struct lister *l)
+static void command_lister_end(struct lister *l)
 {
 	fd_closep(&l->sock);
 	l->used = false;
 }
 
 /* Sends on until the socket is full. */
-static void lister_run(struct lister *l)
+static void command_lister_run(struct lister *l)
 {
 	for (; l->at < COMMANDS_MAX; l->at++) {
 		const struct command *c = command_at(l->at);
@@ -135,31 +135,31 @@ static void lister_run(struct lister *l)
 		if (r == -EAGAIN)
 			return;
 		if (r < 0) {
-			lister_end(l);
+			command_lister_end(l);
 			return;
 		}
 	}
 	if (wire_send(l->sock, WIRE_DONE, NULL, 0) != -EAGAIN)
-		lister_end(l);
+		command_lister_end(l);
 }
 
-static void lister_ready(void *object, short events)
+static void command_lister_ready(void *object, short events)
 {
 	struct lister *l = object;
 
 	if (!l->used)
 		return;
 	if (events & (POLLHUP | POLLERR))
-		lister_end(l);
+		command_lister_end(l);
 	else
-		lister_run(l);
+		command_lister_run(l);
 }
 
 void listers_watch(void)
 {
 	for (size_t i = 0; i < LISTERS_MAX; i++)
 		if (listers[i].used)
-			loop_watch(listers[i].sock, POLLOUT, lister_ready, &listers[i]);
+			loop_watch(listers[i].sock, POLLOUT, command_lister_ready, &listers[i]);
 }
 
 void ask_list(int sock)
@@ -172,8 +172,8 @@ void ask_list(int sock)
 		if (listers[i].used)
 			continue;
 		listers[i] = (struct lister){ .sock = sock, .used = true };
-		lister_run(&listers[i]);
+		command_lister_run(&listers[i]);
 		return;
 	}
-	answer_failed(sock, EAGAIN);
+	command_failed(sock, EAGAIN);
 }

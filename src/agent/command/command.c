@@ -22,7 +22,7 @@ struct command *command_at(size_t i)
 	return &table[i];
 }
 
-static void close_pipes(struct command *c)
+static void command_close_pipes(struct command *c)
 {
 	writers_drop(c); /* while it can still be seen whether anything of theirs is left */
 	fd_closep(&c->in_fd);
@@ -33,7 +33,7 @@ static void close_pipes(struct command *c)
 
 void command_free(struct command *c)
 {
-	close_pipes(c);
+	command_close_pipes(c);
 	output_drop(c);
 	followers_close(c);
 	fd_closep(&c->status_fd);
@@ -44,7 +44,7 @@ void command_free(struct command *c)
 }
 
 /* A free slot, or the one whose end is the longest ago. */
-static struct command *find_slot(void)
+static struct command *command_slot(void)
 {
 	struct command *oldest = NULL;
 
@@ -63,7 +63,7 @@ static struct command *find_slot(void)
 
 struct command *command_new(void)
 {
-	struct command *c = find_slot();
+	struct command *c = command_slot();
 
 	if (!c)
 		return NULL;
@@ -142,7 +142,7 @@ void command_cancel(struct command *c)
 		kill_everything();
 	else if (c->alive)
 		command_signal(c, SIGKILL);
-	close_pipes(c);
+	command_close_pipes(c);
 	output_drop(c);
 	followers_close(c);
 }
@@ -184,7 +184,7 @@ static void command_told(struct command *c)
 	c->ended_us = loop_now();
 }
 
-static bool pipes_open(const struct command *c)
+static bool command_has_pipes(const struct command *c)
 {
 	return c->out_fd >= 0 || c->err_fd >= 0;
 }
@@ -192,7 +192,7 @@ static bool pipes_open(const struct command *c)
 /* Is the end of its pipes still to be waited for? */
 static bool waits_for_pipes(struct command *c)
 {
-	if (!pipes_open(c))
+	if (!command_has_pipes(c))
 		return false;
 	if (c->alone) {
 		kill_everything();
@@ -203,7 +203,7 @@ static bool waits_for_pipes(struct command *c)
 	return loop_now() - c->ended_us < DRAIN_US;
 }
 
-static void check_deadline(struct command *c)
+static void command_check_deadline(struct command *c)
 {
 	if (!c->deadline_us || c->state > COMMAND_RUNNING || loop_now() < c->deadline_us)
 		return;
@@ -220,7 +220,7 @@ static void command_finish(struct command *c)
 			command_free(c);
 		return;
 	}
-	check_deadline(c);
+	command_check_deadline(c);
 	if (c->alive)
 		return;
 	if (c->cancelled) {
@@ -233,7 +233,7 @@ static void command_finish(struct command *c)
 	if (c->state == COMMAND_RUNNING) {
 		if (waits_for_pipes(c))
 			return;
-		close_pipes(c);
+		command_close_pipes(c);
 		c->state = COMMAND_TELLING;
 		followers_offer(c, WIRE_EXIT, &c->exit, sizeof(c->exit));
 	}
@@ -258,9 +258,9 @@ static void watch_clock(const struct command *c)
 		loop_wake_at(c->ended_us + REMEMBER_US);
 	else if (c->alive)
 		loop_wake_at(now + (c->keep ? LOOK_KEPT_US : LOOK_US));
-	else if (c->alone && pipes_open(c))
+	else if (c->alone && command_has_pipes(c))
 		loop_wake_at(now + NUDGE_US);
-	else if (!c->out_data && pipes_open(c) && (!c->keep || c->hurried))
+	else if (!c->out_data && command_has_pipes(c) && (!c->keep || c->hurried))
 		/* While a follower has not taken what waits, its time may be over: it is the follower that wakes us. */
 		loop_wake_at(c->ended_us + DRAIN_US);
 	if (c->deadline_us && c->state <= COMMAND_RUNNING)

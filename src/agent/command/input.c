@@ -81,7 +81,7 @@ void writers_drop(struct command *c)
 	}
 }
 
-static bool has_to_wait(const struct writer *w)
+static bool writer_has_to_wait(const struct writer *w)
 {
 	return w->command && w->command->in_data;
 }
@@ -209,11 +209,11 @@ static void writer_ready(void *object, short events)
 
 	if (!w->watched)
 		return;
-	for (int i = 0; i < FRAMES_PER_TURN && w->used && !has_to_wait(w); i++)
+	for (int i = 0; i < FRAMES_PER_TURN && w->used && !writer_has_to_wait(w); i++)
 		if (!writer_read(w))
 			return;
 	/* Hung up while its turn has not come: it does not want to know. */
-	if (w->used && has_to_wait(w) && (events & (POLLHUP | POLLERR)))
+	if (w->used && writer_has_to_wait(w) && (events & (POLLHUP | POLLERR)))
 		writer_free(w);
 }
 
@@ -225,6 +225,6 @@ void writers_watch(void)
 		if (!w->used)
 			continue;
 		w->watched = true;
-		loop_watch(w->sock, has_to_wait(w) ? 0 : POLLIN, writer_ready, w);
+		loop_watch(w->sock, writer_has_to_wait(w) ? 0 : POLLIN, writer_ready, w);
 	}
 }

@@ -165,7 +165,7 @@ static void read_output(struct command *c, int *fd, enum wire_type type)
 	fd_closep(fd);
 }
 
-static void out_ready(void *object, short events)
+static void output_out_ready(void *object, short events)
 {
 	struct command *c = object;
 
@@ -173,7 +173,7 @@ static void out_ready(void *object, short events)
 	read_output(c, &c->out_fd, c->pty ? WIRE_PTY : WIRE_OUT);
 }
 
-static void err_ready(void *object, short events)
+static void output_err_ready(void *object, short events)
 {
 	struct command *c = object;
 
@@ -185,6 +185,6 @@ void output_watch(struct command *c)
 {
 	if (c->state != COMMAND_RUNNING || c->out_data)
 		return;
-	loop_watch(c->out_fd, POLLIN, out_ready, c);
-	loop_watch(c->err_fd, POLLIN, err_ready, c);
+	loop_watch(c->out_fd, POLLIN, output_out_ready, c);
+	loop_watch(c->err_fd, POLLIN, output_err_ready, c);
 }

@@ -18,7 +18,7 @@
 #endif
 
 /* [0] is the agent's end, [1] the command's. */
-struct ends {
+struct command_ends {
 	int in[2];
 	int out[2];
 	int err[2];
@@ -33,7 +33,7 @@ struct ends {
 		}                                                                                  \
 	}
 
-static void ends_close(struct ends *e, int which)
+static void ends_close(struct command_ends *e, int which)
 {
 	fd_closep(&e->in[which]);
 	fd_closep(&e->out[which]);
@@ -41,7 +41,7 @@ static void ends_close(struct ends *e, int which)
 	fd_closep(&e->status[which]);
 }
 
-static void ends_done(struct ends *e)
+static void ends_done(struct command_ends *e)
 {
 	ends_close(e, 0);
 	ends_close(e, 1);
@@ -88,7 +88,7 @@ static int pty_open(uint32_t uid, uint32_t gid, uint16_t rows, uint16_t cols, in
 	return 0;
 }
 
-static int open_pipes(const struct wire_exec *q, struct ends *e)
+static int open_pipes(const struct wire_exec *q, struct command_ends *e)
 {
 	int r = 0;
 
@@ -99,7 +99,7 @@ static int open_pipes(const struct wire_exec *q, struct ends *e)
 	return r < 0 ? r : agent_pipe(q, &e->err[0], &e->err[1]);
 }
 
-static int open_terminal(const struct wire_exec *q, struct ends *e)
+static int command_open_terminal(const struct wire_exec *q, struct command_ends *e)
 {
 	int r = pty_open(q->uid, q->gid, q->rows, q->cols, &e->out[0], &e->out[1]);
 
@@ -117,9 +117,9 @@ static int unblock(int fd)
 	return fd >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int open_ends(const struct wire_exec *q, struct ends *e)
+static int open_ends(const struct wire_exec *q, struct command_ends *e)
 {
-	int r = q->flags & WIRE_EXEC_PTY ? open_terminal(q, e) : open_pipes(q, e);
+	int r = q->flags & WIRE_EXEC_PTY ? command_open_terminal(q, e) : open_pipes(q, e);
 
 	if (r == 0)
 		r = sock_pair(e->status);
@@ -132,7 +132,7 @@ static int open_ends(const struct wire_exec *q, struct ends *e)
 	return r < 0 ? r : unblock(e->status[0]);
 }
 
-static pid_t fork_child(const struct wire_exec *q, const struct ends *e, int sock,
+static pid_t fork_child(const struct wire_exec *q, const struct command_ends *e, int sock,
 			const int *join_fds, size_t n_join)
 {
 	const struct agent_child child = {
@@ -201,7 +201,8 @@ static pid_t runner_take(const struct wire_exec *q, const int fds[_WIRE_RUNNER_M
 }
 
 /* A runner is in the cgroups that commands join which bring none of their own. */
-static pid_t hand_over(const struct wire_exec *q, const struct ends *e, int sock, size_t n_join)
+static pid_t hand_over(const struct wire_exec *q, const struct command_ends *e, int sock,
+		       size_t n_join)
 {
 	const int fds[_WIRE_RUNNER_MAX] = {
 		[WIRE_RUNNER_OP] = sock,       [WIRE_RUNNER_STATUS] = e->status[1],
@@ -214,7 +215,7 @@ static pid_t hand_over(const struct wire_exec *q, const struct ends *e, int sock
 
 int command_start(const struct wire_exec *q, int sock, const int *join_fds, size_t n_join)
 {
-	_cleanup_(ends_done) struct ends ends = ENDS_INIT;
+	_cleanup_(ends_done) struct command_ends ends = ENDS_INIT;
 	struct command *c;
 	pid_t pid;
 	int r = open_ends(q, &ends);

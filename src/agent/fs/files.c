@@ -64,7 +64,7 @@ static int open_root(int sock, bool make)
 	return open_path(path, make);
 }
 
-static int put(int sock)
+static int files_put(int sock)
 {
 	/* The sender is ours and has counted; the box's own disk limit is what stops it here. */
 	const struct tree_limits limits = { .bytes = UINT64_MAX,
@@ -76,7 +76,7 @@ static int put(int sock)
 	return dir_fd < 0 ? dir_fd : tree_recv(sock, WIRE_ON_TO_OP, dir_fd, &limits, &events);
 }
 
-static int get(int sock)
+static int files_get(int sock)
 {
 	_cleanup_(fd_closep) int dir_fd = open_root(sock, false);
 
@@ -92,7 +92,7 @@ void agent_files_run(enum wire_type type, const struct wire_files *request, int 
 	r = agent_become(request->uid, request->gid);
 	if (r == 0) {
 		failed.step = WIRE_STEP_REQUEST;
-		r = type == WIRE_PUT ? put(sock) : get(sock);
+		r = type == WIRE_PUT ? files_put(sock) : files_get(sock);
 	}
 	failed.err = -r;
 	if (r < 0)

@@ -42,7 +42,7 @@ static int resolve_paths(struct fs_request *q, const char *home)
 	return 0;
 }
 
-static int run(struct fs *fs, const struct wire_fs *request, enum wire_step *ret_step)
+static int fs_run_request(struct fs *fs, const struct wire_fs *request, enum wire_step *ret_step)
 {
 	static struct agent_user user;
 	int r;
@@ -68,7 +68,7 @@ static int run(struct fs *fs, const struct wire_fs *request, enum wire_step *ret
  * What is still on its way when we end would turn into a reset that overtakes our last word. So
  * the rest of the request is read and dropped: up to GO, and where a file follows, up to FILE_END.
  */
-static void drain(int sock, const struct wire_fs *request, enum wire_step step)
+static void fs_drain(int sock, const struct wire_fs *request, enum wire_step step)
 {
 	static struct wire_frame f;
 	bool go = step != WIRE_STEP_REQUEST, file = request->op == WIRE_FS_WRITE;
@@ -92,14 +92,14 @@ void agent_fs_run(const struct wire_fs *request, int sock)
 	int r;
 
 	(void)umask(022);
-	r = run(&fs, request, &step);
+	r = fs_run_request(&fs, request, &step);
 	if (r == 0) {
 		r = wire_send(sock, WIRE_DONE, NULL, 0);
 	} else if (r != -ECANCELED) {
 		const struct wire_failed failed = { .step = step, .err = -r };
 
 		r = wire_send(sock, WIRE_FAILED, &failed, sizeof(failed));
-		drain(sock, request, step);
+		fs_drain(sock, request, step);
 	}
 	_exit(r < 0);
 }

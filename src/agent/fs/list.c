@@ -32,7 +32,7 @@ static struct listing {
 	char path[FS_PATH_SIZE]; /* relative to the root, where we stand */
 } l;
 
-static int list_compare(const void *a, const void *b)
+static int listing_compare(const void *a, const void *b)
 {
 	return strcmp(l.bytes + *(const uint32_t *)a, l.bytes + *(const uint32_t *)b);
 }
@@ -43,7 +43,7 @@ static uint64_t bytes_held(void)
 }
 
 /* Makes room for one more name. */
-static int list_grow(uint32_t len)
+static int listing_grow(uint32_t len)
 {
 	if (l.n_bytes + len > l.bytes_size) {
 		uint32_t size = MAX(l.bytes_size * 2, UINT32_C(16384));
@@ -73,7 +73,7 @@ static int list_grow(uint32_t len)
 	return 0;
 }
 
-static int list_add(const char *name)
+static int listing_add(const char *name)
 {
 	uint32_t len = (uint32_t)strlen(name) + 1;
 	bool replaces;
@@ -81,7 +81,7 @@ static int list_add(const char *name)
 
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || fs_is_temp_name(name, &replaces))
 		return 0;
-	r = list_grow(len);
+	r = listing_grow(len);
 	if (r < 0)
 		return r;
 	memcpy(l.bytes + l.n_bytes, name, len);
@@ -102,7 +102,7 @@ static int open_here(const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static void list_pop(void)
+static void listing_pop(void)
 {
 	const struct list_level *level = &l.levels[--l.n_levels];
 
@@ -111,7 +111,7 @@ static void list_pop(void)
 }
 
 /* Reads and sorts the names of the directory that l.path names. */
-static int list_push(void)
+static int listing_push(void)
 {
 	struct list_level *level = &l.levels[l.n_levels];
 	_cleanup_(dir_closep) DIR *dir = NULL;
@@ -131,20 +131,20 @@ static int list_push(void)
 				      .path_len = (uint32_t)strlen(l.path) };
 	l.n_levels++;
 	while (r == 0 && (errno = 0, d = readdir(dir)))
-		r = list_add(d->d_name);
+		r = listing_add(d->d_name);
 	if (r == 0 && errno)
 		r = -errno;
 	if (r < 0) {
-		list_pop();
+		listing_pop();
 		return r;
 	}
 	if (l.n_index > level->first)
 		qsort(l.index + level->first, l.n_index - level->first, sizeof(*l.index),
-		      list_compare);
+		      listing_compare);
 	return 0;
 }
 
-static int list_set_path(const struct list_level *level, const char *name)
+static int listing_set_path(const struct list_level *level, const char *name)
 {
 	size_t at = level->path_len, len = strlen(name);
 
@@ -163,7 +163,7 @@ static bool is_passing(int r)
 }
 
 /* Tells the entry that l.path names, and goes into it when it is a directory. */
-static int list_visit(struct fs *fs)
+static int listing_enter(struct fs *fs)
 {
 	static struct fs_entry e;
 	static char shown[FS_PATH_SIZE];
@@ -177,24 +177,24 @@ static int list_visit(struct fs *fs)
 	if (r < 0 || !S_ISDIR(e.st.st_mode) || l.n_levels >= fs->request->fs.depth ||
 	    l.n_levels >= LEVELS_MAX)
 		return r;
-	r = list_push();
+	r = listing_push();
 	return is_passing(r) ? 0 : r;
 }
 
 int fs_list(struct fs *fs)
 {
-	int r = chdir(fs->request->paths[0]) < 0 ? -errno : list_push();
+	int r = chdir(fs->request->paths[0]) < 0 ? -errno : listing_push();
 
 	while (r == 0 && l.n_levels) {
 		struct list_level *level = &l.levels[l.n_levels - 1];
 
 		if (level->next == l.n_index) {
-			list_pop();
+			listing_pop();
 			continue;
 		}
-		r = list_set_path(level, l.bytes + l.index[level->next++]);
+		r = listing_set_path(level, l.bytes + l.index[level->next++]);
 		if (r == 0)
-			r = list_visit(fs);
+			r = listing_enter(fs);
 		else if (is_passing(r))
 			r = 0;
 	}

@@ -64,7 +64,7 @@ static bool is_pseudo(int fd)
 	}
 }
 
-static ssize_t read_some(int fd, void *data, size_t len)
+static ssize_t read_part(int fd, void *data, size_t len)
 {
 	ssize_t n;
 
@@ -92,7 +92,7 @@ static int read_whole(struct fs *fs, int fd, const char *path, size_t max)
 	ssize_t n = 0;
 	int r;
 
-	while (size <= max && (n = read_some(fd, text + size, max + 4096 - size)) > 0)
+	while (size <= max && (n = read_part(fd, text + size, max + 4096 - size)) > 0)
 		size += (size_t)n;
 	if (n < 0)
 		return (int)n;
@@ -120,7 +120,7 @@ static int send_frames(int sock, int fd, uint64_t left)
 	int r = 0;
 
 	while (r == 0 && left) {
-		ssize_t n = read_some(fd, data, MIN(left, sizeof(data)));
+		ssize_t n = read_part(fd, data, MIN(left, sizeof(data)));
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -ENODATA;

@@ -60,7 +60,7 @@ static int take_path(struct fs_request *q, const unsigned char *data, size_t len
 	return 0;
 }
 
-static bool is_printable(const unsigned char *data, size_t len)
+static bool attr_is_printable(const unsigned char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (data[i] < 0x20 || data[i] > 0x7e)
@@ -76,7 +76,7 @@ static int take_attr(struct fs_request *q, const unsigned char *data, size_t len
 
 	if (!rules[q->fs.op].attrs || key_len == 0 || key_len > FS_ATTR_KEY_MAX)
 		return -EINVAL;
-	if (!is_printable(data, key_len) || !is_printable(nul + 1, len - key_len - 1))
+	if (!attr_is_printable(data, key_len) || !attr_is_printable(nul + 1, len - key_len - 1))
 		return -EINVAL;
 	if (len + 1 > sizeof(q->attrs) - q->attrs_len)
 		return -E2BIG;
@@ -87,7 +87,7 @@ static int take_attr(struct fs_request *q, const unsigned char *data, size_t len
 }
 
 /* The next frame: only GO may bring a descriptor, and only where bytes are asked for. */
-static int next_frame(int sock, const struct wire_fs *fs, struct wire_frame *ret, int *ret_pipe)
+static int request_frame(int sock, const struct wire_fs *fs, struct wire_frame *ret, int *ret_pipe)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	size_t n_fds = 1;
@@ -110,7 +110,7 @@ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret, 
 	ret->user[0] = '\0';
 	ret->n_paths = ret->attrs_len = 0;
 	while (r == 0) {
-		r = next_frame(sock, fs, &f, ret_pipe);
+		r = request_frame(sock, fs, &f, ret_pipe);
 		if (r < 0)
 			return r;
 		switch (f.head.type) {

@@ -212,7 +212,7 @@ static void copy_done(struct fs_copy *c)
 	}
 }
 
-static int copy_attrs(int from_fd, int to_fd)
+static int copy_xattrs(int from_fd, int to_fd)
 {
 	static char list[65536], value[65536]; /* the kernel's largest */
 	ssize_t len = flistxattr(from_fd, list, sizeof(list));
@@ -231,11 +231,11 @@ static int copy_attrs(int from_fd, int to_fd)
 }
 
 /* The copy becomes like the original in all but its bytes. */
-static int copy_finish(int from_fd, int to_fd, const struct stat *st)
+static int copy_make_alike(int from_fd, int to_fd, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	mode_t mode = st->st_mode & 07777;
-	int r = copy_attrs(from_fd, to_fd);
+	int r = copy_xattrs(from_fd, to_fd);
 
 	if (r < 0)
 		return r;
@@ -247,7 +247,7 @@ static int copy_finish(int from_fd, int to_fd, const struct stat *st)
 	return 0;
 }
 
-static bool is_zero(const unsigned char *data, size_t len)
+static bool all_zero(const unsigned char *data, size_t len)
 {
 	return len == 0 || (data[0] == 0 && memcmp(data, data + 1, len - 1) == 0);
 }
@@ -270,7 +270,7 @@ static int copy_bytes(const struct fs_copy *c, int from_fd, int to_fd)
 		if (fs_hung_up(c->sock))
 			return -ECANCELED;
 		size += n;
-		if (is_zero(data, (size_t)n))
+		if (all_zero(data, (size_t)n))
 			r = lseek(to_fd, n, SEEK_CUR) < 0 ? -errno : 0;
 		else
 			r = io_write_all(to_fd, data, (size_t)n);
@@ -279,8 +279,8 @@ static int copy_bytes(const struct fs_copy *c, int from_fd, int to_fd)
 	}
 }
 
-static int copy_file(const struct fs_copy *c, int from_fd, const char *from, int to_fd,
-		     const char *to)
+static int copy_regular(const struct fs_copy *c, int from_fd, const char *from, int to_fd,
+			const char *to)
 {
 	_cleanup_(fd_closep) int in =
 		openat(from_fd, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -296,11 +296,11 @@ static int copy_file(const struct fs_copy *c, int from_fd, const char *from, int
 	if (out < 0)
 		return -errno;
 	r = copy_bytes(c, in, out);
-	return r < 0 ? r : copy_finish(in, out, &st);
+	return r < 0 ? r : copy_make_alike(in, out, &st);
 }
 
-static int copy_link(int from_fd, const char *from, int to_fd, const char *to,
-		     const struct stat *st)
+static int copy_symlink_at(int from_fd, const char *from, int to_fd, const char *to,
+			   const struct stat *st)
 {
 	static char target[FS_PATH_SIZE];
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
@@ -350,9 +350,9 @@ static int copy_one(struct fs_copy *c, int from_fd, const char *from, int to_fd,
 		return -errno;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFREG:
-		return copy_file(c, from_fd, from, to_fd, to);
+		return copy_regular(c, from_fd, from, to_fd, to);
 	case S_IFLNK:
-		return copy_link(from_fd, from, to_fd, to, &st);
+		return copy_symlink_at(from_fd, from, to_fd, to, &st);
 	case S_IFDIR:
 		return copy_enter(c, from_fd, from, to_fd, to);
 	case S_IFIFO:
@@ -367,7 +367,7 @@ static int copy_one(struct fs_copy *c, int from_fd, const char *from, int to_fd,
 static int copy_leave(struct fs_copy *c)
 {
 	struct copy_level *level = &c->levels[c->n - 1];
-	int r = copy_finish(dirfd(level->from), level->to_fd, &level->st);
+	int r = copy_make_alike(dirfd(level->from), level->to_fd, &level->st);
 
 	c->n--;
 	dir_closep(&level->from);

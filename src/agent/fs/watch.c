@@ -286,7 +286,7 @@ static struct watch {
 } w;
 
 /* The reader is gone: nothing is left to do, and there is nothing to undo. */
-static _noreturn_ void stop(void)
+static _noreturn_ void watch_stop(void)
 {
 	_exit(0);
 }
@@ -306,12 +306,12 @@ static void send_change(uint32_t what, const char *name)
 	if (w.entries && exists && fs_path_join(w.tree.root, name, path) == 0)
 		change.has_entry = fs_entry_look(path, path, &e) == 0;
 	if (wire_send2(w.fs->sock, WIRE_CHANGE, &change, sizeof(change), name, strlen(name)) < 0)
-		stop();
+		watch_stop();
 	if (change.has_entry && fs_entry_send(w.fs->sock, &e) < 0)
-		stop();
+		watch_stop();
 }
 
-static void tell(uint32_t what, uint32_t node, const char *name)
+static void watch_tell(uint32_t what, uint32_t node, const char *name)
 {
 	static char path[FS_PATH_SIZE];
 
@@ -352,11 +352,11 @@ static void found(void *arg, uint32_t parent, const char *name)
 	(void)arg;
 	if (fs_is_temp_name(name, &replaces))
 		return;
-	tell(WIRE_FS_CREATED, parent, name);
+	watch_tell(WIRE_FS_CREATED, parent, name);
 	if (watch_tree_path(&w.tree, parent, name, relative) == 0 &&
 	    fs_path_join(w.tree.root, relative, path) == 0 && lstat(path, &st) == 0 &&
 	    S_ISREG(st.st_mode) && st.st_size > 0)
-		tell(WIRE_FS_WRITTEN, parent, name);
+		watch_tell(WIRE_FS_WRITTEN, parent, name);
 	if (w.n_told < TOLD_MAX) {
 		char *copy = strdup(name);
 
@@ -396,11 +396,11 @@ static void on_moved_to(const struct inotify_event *e, uint32_t node, bool told)
 	if (w.upload_cookie && e->cookie == w.upload_cookie) {
 		w.upload_cookie = 0;
 		if (!w.upload_replaces && !told)
-			tell(WIRE_FS_CREATED, node, e->name);
+			watch_tell(WIRE_FS_CREATED, node, e->name);
 		if (!is_dir)
-			tell(WIRE_FS_WRITTEN, node, e->name);
+			watch_tell(WIRE_FS_WRITTEN, node, e->name);
 	} else if (!told) {
-		tell(WIRE_FS_CREATED, node, e->name);
+		watch_tell(WIRE_FS_CREATED, node, e->name);
 	}
 	if (!is_dir || !w.recursive)
 		return;
@@ -422,7 +422,7 @@ static void on_moved_from(const struct inotify_event *e, uint32_t node)
 		w.upload_cookie = e->cookie;
 		w.upload_replaces = replaces;
 	} else {
-		tell(WIRE_FS_RENAMED, node, e->name);
+		watch_tell(WIRE_FS_RENAMED, node, e->name);
 	}
 	if (w.recursive && (e->mask & IN_ISDIR)) {
 		w.moving = watch_tree_child(&w.tree, node, e->name);
@@ -448,16 +448,16 @@ static void on_named(const struct inotify_event *e, uint32_t node)
 	}
 	settle_move();
 	if ((e->mask & IN_CREATE) && !told) {
-		tell(WIRE_FS_CREATED, node, e->name);
+		watch_tell(WIRE_FS_CREATED, node, e->name);
 		if (w.recursive && (e->mask & IN_ISDIR))
 			add_directory(node, e->name, true);
 	}
 	if (e->mask & IN_MODIFY)
-		tell(WIRE_FS_WRITTEN, node, e->name);
+		watch_tell(WIRE_FS_WRITTEN, node, e->name);
 	if (e->mask & IN_ATTRIB)
-		tell(WIRE_FS_CHMODDED, node, e->name);
+		watch_tell(WIRE_FS_CHMODDED, node, e->name);
 	if (e->mask & IN_DELETE)
-		tell(WIRE_FS_REMOVED, node, e->name);
+		watch_tell(WIRE_FS_REMOVED, node, e->name);
 }
 
 /* About a watched directory itself. Those below the root are told by the directory they are in. */
@@ -479,7 +479,7 @@ static void on_unnamed(const struct inotify_event *e, uint32_t node)
 		send_change(WIRE_FS_REMOVED, ".");
 }
 
-static void on_event(const struct inotify_event *e)
+static void watch_event(const struct inotify_event *e)
 {
 	uint32_t node = watch_tree_find(&w.tree, e->wd);
 
@@ -500,7 +500,7 @@ static void on_event(const struct inotify_event *e)
 }
 
 /* Takes events until there are none. */
-static void read_events(void)
+static void watch_read(void)
 {
 	static _Alignas(struct inotify_event) char data[16384];
 	ssize_t n;
@@ -510,12 +510,12 @@ static void read_events(void)
 		for (const char *at = data; at < data + n;) {
 			const struct inotify_event *e = (const struct inotify_event *)at;
 
-			on_event(e);
+			watch_event(e);
 			at += sizeof(*e) + e->len;
 		}
 	}
 	if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		stop();
+		watch_stop();
 	/* The queue was empty: whatever was found in new directories has been told by its own
 	 * events too. */
 	settle_move();
@@ -542,10 +542,10 @@ int fs_watch(struct fs *fs)
 	p[0].fd = w.tree.fd;
 	for (;;) {
 		if (poll(p, ARRAY_SIZE(p), -1) < 0 && errno != EINTR)
-			stop();
+			watch_stop();
 		if (p[1].revents)
-			stop(); /* nothing is expected there but the end */
+			watch_stop(); /* nothing is expected there but the end */
 		if (p[0].revents)
-			read_events();
+			watch_read();
 	}
 }

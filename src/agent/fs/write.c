@@ -61,7 +61,7 @@ bool fs_is_temp_name(const char *name, bool *ret_replaces)
 }
 
 /* FI-04: only a regular file may be there already. 1: there is one, 0: there is nothing. */
-static int check_target(int dir_fd, const char *name, struct stat *ret)
+static int upload_check(int dir_fd, const char *name, struct stat *ret)
 {
 	if (fstatat(dir_fd, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -97,7 +97,7 @@ static int upload_begin(struct upload *u, const char *path)
 	memcpy(target, path, strlen(path) + 1);
 	r = fs_path_follow(target);
 	if (r == 0)
-		r = check_target(AT_FDCWD, target, &st);
+		r = upload_check(AT_FDCWD, target, &st);
 	if (r >= 0)
 		r = fs_path_split(target, dir, &base);
 	if (r < 0)
@@ -155,7 +155,7 @@ static int upload_replace(struct upload *u)
 {
 	char name[sizeof(u->temp)];
 	struct stat old;
-	int r = check_target(u->dir_fd, u->base, &old);
+	int r = upload_check(u->dir_fd, u->base, &old);
 
 	if (r <= 0)
 		return r;

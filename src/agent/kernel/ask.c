@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 
-static struct lister {
+static struct context_lister {
 	int sock;
 	bool used;
 	uint64_t after; /* the order of the one that was told last */
@@ -44,14 +44,14 @@ void kernel_ask_tell(const struct wire_context_tell *q, int sock)
 	kernel_answer(&sock, WIRE_STEP_CONTEXT, r);
 }
 
-static void lister_end(struct lister *l)
+static void context_lister_end(struct context_lister *l)
 {
 	fd_closep(&l->sock);
 	l->used = false;
 }
 
 /* The one that was made next; those that come and go meanwhile do not disturb the order. */
-static const struct kernel *next_after(uint64_t order)
+static const struct kernel *context_after(uint64_t order)
 {
 	const struct kernel *next = NULL;
 
@@ -65,7 +65,7 @@ static const struct kernel *next_after(uint64_t order)
 	return next;
 }
 
-static int tell_one(int sock, const struct kernel *k)
+static int context_tell(int sock, const struct kernel *k)
 {
 	const struct wire_context_info info = {
 		.context = k->context,
@@ -78,42 +78,42 @@ static int tell_one(int sock, const struct kernel *k)
 }
 
 /* Sends on until the socket is full. */
-static void lister_run(struct lister *l)
+static void context_lister_run(struct context_lister *l)
 {
 	const struct kernel *k;
 
-	while ((k = next_after(l->after))) {
-		int r = tell_one(l->sock, k);
+	while ((k = context_after(l->after))) {
+		int r = context_tell(l->sock, k);
 
 		if (r == -EAGAIN)
 			return;
 		if (r < 0) {
-			lister_end(l);
+			context_lister_end(l);
 			return;
 		}
 		l->after = k->order;
 	}
 	if (wire_send(l->sock, WIRE_DONE, NULL, 0) != -EAGAIN)
-		lister_end(l);
+		context_lister_end(l);
 }
 
-static void lister_ready(void *object, short events)
+static void context_lister_ready(void *object, short events)
 {
-	struct lister *l = object;
+	struct context_lister *l = object;
 
 	if (!l->used)
 		return;
 	if (events & (POLLHUP | POLLERR))
-		lister_end(l);
+		context_lister_end(l);
 	else
-		lister_run(l);
+		context_lister_run(l);
 }
 
 void kernel_listers_watch(void)
 {
 	for (size_t i = 0; i < KERNEL_LISTERS_MAX; i++)
 		if (listers[i].used)
-			loop_watch(listers[i].sock, POLLOUT, lister_ready, &listers[i]);
+			loop_watch(listers[i].sock, POLLOUT, context_lister_ready, &listers[i]);
 }
 
 void kernel_ask_list(int sock)
@@ -125,8 +125,8 @@ void kernel_ask_list(int sock)
 	for (size_t i = 0; i < KERNEL_LISTERS_MAX; i++) {
 		if (listers[i].used)
 			continue;
-		listers[i] = (struct lister){ .sock = sock, .used = true };
-		lister_run(&listers[i]);
+		listers[i] = (struct context_lister){ .sock = sock, .used = true };
+		context_lister_run(&listers[i]);
 		return;
 	}
 	kernel_failed(sock, WIRE_STEP_CONTEXT, EAGAIN);

@@ -11,7 +11,7 @@ static struct cell cells[CELLS_MAX];
 static size_t n_cells; /* every one in use lies below */
 static uint64_t n_came;
 
-static struct cell *find_slot(void)
+static struct cell *cell_slot(void)
 {
 	for (size_t i = 0; i < CELLS_MAX; i++)
 		if (cells[i].state == CELL_FREE)
@@ -21,7 +21,7 @@ static struct cell *find_slot(void)
 
 static int cell_new(struct kernel *k, const struct wire_cell *q, int sock)
 {
-	struct cell *c = find_slot();
+	struct cell *c = cell_slot();
 
 	if (!c || k->n_cells >= CELLS_PER_KERNEL)
 		return -EBUSY;

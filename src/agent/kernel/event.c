@@ -16,7 +16,7 @@ static const struct {
 	[KERNEL_WORD_END] = { "end", 0, 0 },
 };
 
-static bool is_number(enum kernel_word word)
+static bool word_is_number(enum kernel_word word)
 {
 	return word == KERNEL_WORD_READY || word == KERNEL_WORD_COUNT;
 }
@@ -37,7 +37,7 @@ static int parse_length(const char *text, size_t len, uint64_t *ret)
 	return 0;
 }
 
-static int parse_line(struct kernel_event *e)
+static int event_parse(struct kernel_event *e)
 {
 	const char *space = memchr(e->line, ' ', e->line_len);
 	size_t word_len = space ? (size_t)(space - e->line) : 0;
@@ -67,7 +67,7 @@ static int take_line(struct kernel_event *e, struct kernel_bytes *in)
 		in->at++;
 		in->len--;
 		if (c == '\n') {
-			if (parse_line(e) < 0)
+			if (event_parse(e) < 0)
 				return -EPROTO;
 			e->line_len = 0;
 			e->number = 0;
@@ -100,7 +100,7 @@ static int take_piece(struct kernel_event *e, struct kernel_bytes *in, struct ke
 
 	if (piece.len == 0)
 		return KERNEL_TOKEN_NONE;
-	if (is_number(e->word) && add_digits(e, &piece) < 0)
+	if (word_is_number(e->word) && add_digits(e, &piece) < 0)
 		return -EPROTO;
 	in->at += piece.len;
 	in->len -= piece.len;

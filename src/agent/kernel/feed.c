@@ -36,7 +36,7 @@ bool kernel_may_gather(const struct kernel *k)
 	       holds_more == k;
 }
 
-static int reserve(struct kernel *k, size_t more)
+static int request_reserve(struct kernel *k, size_t more)
 {
 	size_t need = k->request_len + more, size = MAX(k->request_size, 1024);
 	unsigned char *request;
@@ -57,14 +57,14 @@ static int reserve(struct kernel *k, size_t more)
 	return 0;
 }
 
-static int add(struct kernel *k, const char *word, const void *data, size_t len)
+static int request_add(struct kernel *k, const char *word, const void *data, size_t len)
 {
 	char line[LINE_MAX_BYTES];
 	int n = snprintf(line, sizeof(line), "%s %zu\n", word, len), r;
 
 	if (k->request_len + (size_t)n + len > CELL_BYTES_MAX)
 		return -E2BIG;
-	r = reserve(k, (size_t)n + len);
+	r = request_reserve(k, (size_t)n + len);
 	if (r < 0)
 		return r;
 	memcpy(k->request + k->request_len, line, (size_t)n);
@@ -98,10 +98,10 @@ static int on_cwd(struct kernel *k, const unsigned char *data, size_t len)
 	if (data[0] != '/' || memchr(data, '\0', len))
 		return -EINVAL;
 	r = keep_cwd(k, data, len);
-	return r < 0 ? r : add(k, "cwd", data, len);
+	return r < 0 ? r : request_add(k, "cwd", data, len);
 }
 
-static int on_frame(struct kernel *k, const struct wire_frame *f)
+static int gather_frame(struct kernel *k, const struct wire_frame *f)
 {
 	struct cell *c = k->cell;
 	unsigned stage = c->stage;
@@ -119,7 +119,7 @@ static int on_frame(struct kernel *k, const struct wire_frame *f)
 		return stage > STAGE_CWD ? -EPROTO : on_cwd(k, f->data, len);
 	case WIRE_CODE:
 		c->stage = STAGE_CODE;
-		return add(k, "code", f->data, len);
+		return request_add(k, "code", f->data, len);
 	default:
 		return -EPROTO;
 	}
@@ -127,14 +127,14 @@ static int on_frame(struct kernel *k, const struct wire_frame *f)
 		return -EPROTO;
 	if (!variable_ok(f->data, len))
 		return -EINVAL;
-	return add(k, f->head.type == WIRE_BASE ? "base" : "env", f->data, len);
+	return request_add(k, f->head.type == WIRE_BASE ? "base" : "env", f->data, len);
 }
 
 /* Everything is there: from here on the kernel is told of it, whole. */
-static void begin(struct kernel *k)
+static void feed_begin(struct kernel *k)
 {
 	const struct wire_process process = { .pid = (uint32_t)k->pid };
-	int r = add(k, "run", NULL, 0);
+	int r = request_add(k, "run", NULL, 0);
 
 	if (r < 0) {
 		cell_fail(k->cell, WIRE_STEP_REQUEST, r);
@@ -162,11 +162,11 @@ static bool gather_one(struct kernel *k)
 		return false;
 	}
 	if (r == 1 && f.head.type == WIRE_GO) {
-		begin(k);
+		feed_begin(k);
 		return false;
 	}
 	if (r == 1)
-		r = on_frame(k, &f);
+		r = gather_frame(k, &f);
 	if (r < 0)
 		cell_fail(k->cell, WIRE_STEP_REQUEST, r);
 	return r == 0;

@@ -17,7 +17,7 @@ void kernel_wait_drop(struct kernel *k)
 }
 
 /* Whoever it was for cannot have it: then the cell is nobody's, or the output without its file. */
-static void say_failed(struct kernel *k, const int *fd)
+static void kernel_say_failed(struct kernel *k, const int *fd)
 {
 	struct cell *c = k->cell;
 
@@ -44,7 +44,7 @@ void kernel_say_to(struct kernel *k, int *fd, enum wire_type type, const void *d
 		}
 	}
 	if (r < 0)
-		say_failed(k, fd);
+		kernel_say_failed(k, fd);
 }
 
 void kernel_say(struct kernel *k, enum wire_type type, const void *data, size_t len)
@@ -65,7 +65,7 @@ static bool flush_wait(struct kernel *k)
 		return false;
 	kernel_wait_drop(k);
 	if (r < 0)
-		say_failed(k, fd);
+		kernel_say_failed(k, fd);
 	return true;
 }
 
@@ -77,7 +77,7 @@ static size_t in_pipe(int fd)
 }
 
 /* How much of the stream may still be sent. */
-static uint64_t room(const struct cell *c, unsigned stream)
+static uint64_t stream_space(const struct cell *c, unsigned stream)
 {
 	uint64_t most = c->request.output_bytes;
 
@@ -86,7 +86,8 @@ static uint64_t room(const struct cell *c, unsigned stream)
 	return most - MIN(most, c->bytes[stream]);
 }
 
-static void pass_on(struct kernel *k, unsigned stream, bool spills, const void *data, size_t len)
+static void stream_pass_on(struct kernel *k, unsigned stream, bool spills, const void *data,
+			   size_t len)
 {
 	struct cell *c = k->cell;
 	struct spill *s = &c->spill[stream];
@@ -103,7 +104,7 @@ static bool stream_step(struct kernel *k, unsigned stream)
 {
 	static unsigned char chunk[WIRE_DATA_MAX];
 	struct kernel_stream *s = &k->stream[stream];
-	uint64_t left = room(k->cell, stream);
+	uint64_t left = stream_space(k->cell, stream);
 	size_t most = s->owed ? MIN(s->owed, sizeof(chunk)) : sizeof(chunk);
 	bool spills = left == 0;
 	ssize_t n;
@@ -132,7 +133,7 @@ static bool stream_step(struct kernel *k, unsigned stream)
 		return true;
 	}
 	s->owed -= MIN(s->owed, (size_t)n);
-	pass_on(k, stream, spills, chunk, (size_t)n);
+	stream_pass_on(k, stream, spills, chunk, (size_t)n);
 	return true;
 }
 
@@ -157,7 +158,7 @@ static void owe_before_result(struct kernel *k)
 }
 
 /* A message's line has come. */
-static void on_begin(struct kernel *k)
+static void event_begin(struct kernel *k)
 {
 	enum kernel_word word = k->event.word;
 	bool loading = k->state == KERNEL_LOADING;
@@ -196,7 +197,7 @@ static void say_event_end(struct kernel *k, enum wire_event_kind kind)
 	kernel_say(k, WIRE_EVENT_END, &end, sizeof(end));
 }
 
-static void on_finish(struct kernel *k)
+static void event_finish(struct kernel *k)
 {
 	if (!k->cell && k->event.word != KERNEL_WORD_READY)
 		return;
@@ -232,15 +233,15 @@ void kernel_pump_last(struct kernel *k)
 }
 
 /* No more than was there before the streams were looked at: what came before it is in them. */
-static void read_events(struct kernel *k)
+static void events_read(struct kernel *k)
 {
 	size_t left = k->state == KERNEL_ENDED ? k->events_left : SIZE_MAX;
-	size_t room = MIN(left, sizeof(k->bytes)), most = MIN(in_pipe(k->events_fd), room);
+	size_t space = MIN(left, sizeof(k->bytes)), most = MIN(in_pipe(k->events_fd), space);
 	ssize_t n;
 
 	for (unsigned i = 0; i < CELL_STREAMS; i++)
 		k->stream[i].before = in_pipe(k->stream[i].fd);
-	n = read(k->events_fd, k->bytes, most ? most : room);
+	n = read(k->events_fd, k->bytes, most ? most : space);
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n < (ssize_t)sizeof(k->bytes) || (size_t)n == left)
@@ -268,13 +269,13 @@ static bool event_step(struct kernel *k)
 	if (token < 0)
 		kernel_broken(k);
 	else if (token == KERNEL_TOKEN_BEGIN)
-		on_begin(k);
+		event_begin(k);
 	else if (token == KERNEL_TOKEN_PIECE && k->event.word != KERNEL_WORD_READY && !k->dropping)
 		kernel_say(k, WIRE_EVENT, piece.at, piece.len);
 	else if (token == KERNEL_TOKEN_FINISH && !k->dropping)
-		on_finish(k);
+		event_finish(k);
 	else if (token == KERNEL_TOKEN_NONE && k->events_readable)
-		read_events(k);
+		events_read(k);
 	else
 		return token != KERNEL_TOKEN_NONE;
 	return true;
@@ -300,7 +301,7 @@ static bool may_print(const struct kernel *k)
 }
 
 /* False: nothing can be done until something happens. */
-static bool step(struct kernel *k)
+static bool pump_step(struct kernel *k)
 {
 	if (!flush_wait(k))
 		return false;
@@ -334,7 +335,7 @@ void kernel_pump(struct kernel *k)
 
 	if (k->state == KERNEL_STARTING)
 		return;
-	while (steps < STEPS_PER_TURN && step(k))
+	while (steps < STEPS_PER_TURN && pump_step(k))
 		steps++;
 	k->more = steps == STEPS_PER_TURN;
 	if (!waits_for_spill(k))
@@ -360,12 +361,12 @@ static void stream_ready(struct kernel_stream *s, short events)
 		fd_closep(&s->fd);
 }
 
-static void out_ready(void *object, short events)
+static void stream_out_ready(void *object, short events)
 {
 	stream_ready(&((struct kernel *)object)->stream[CELL_OUT], events);
 }
 
-static void err_ready(void *object, short events)
+static void stream_err_ready(void *object, short events)
 {
 	stream_ready(&((struct kernel *)object)->stream[CELL_ERR], events);
 }
@@ -379,6 +380,6 @@ void kernel_pump_watch(struct kernel *k)
 		loop_watch(k->events_fd, POLLIN, events_ready, k);
 	if (!may_print(k))
 		return;
-	loop_watch(k->stream[CELL_OUT].fd, POLLIN, out_ready, k);
-	loop_watch(k->stream[CELL_ERR].fd, POLLIN, err_ready, k);
+	loop_watch(k->stream[CELL_OUT].fd, POLLIN, stream_out_ready, k);
+	loop_watch(k->stream[CELL_ERR].fd, POLLIN, stream_err_ready, k);
 }

@@ -117,7 +117,7 @@ static bool is_past(uint64_t *when_us)
 }
 
 /* To be ready, to bring what is to run, or to take it. */
-static void check_deadline(struct kernel *k)
+static void kernel_check_deadline(struct kernel *k)
 {
 	if (!is_past(&k->deadline_us))
 		return;
@@ -147,7 +147,7 @@ static void check_spills(struct kernel *k)
 
 void kernel_check_deadlines(struct kernel *k)
 {
-	check_deadline(k);
+	kernel_check_deadline(k);
 	check_spills(k);
 	if (is_past(&k->again_us))
 		send_signal(k, SIGINT);

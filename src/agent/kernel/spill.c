@@ -20,7 +20,7 @@
 #define NAME_SIZE 128
 
 /* The first of a few names that nobody has. */
-static int make_file(const struct cell *c, unsigned stream, char name[NAME_SIZE])
+static int spill_make(const struct cell *c, unsigned stream, char name[NAME_SIZE])
 {
 	const char *suffix = stream == CELL_OUT ? "stdout" : "stderr";
 
@@ -40,7 +40,7 @@ static int make_file(const struct cell *c, unsigned stream, char name[NAME_SIZE]
 }
 
 /* Writes what comes, as long as it can, up to the bound; takes the rest as well, so that nobody waits for us. */
-static void write_file(int sock, int fd)
+static void spill_write(int sock, int fd)
 {
 	static struct wire_frame f;
 	uint64_t left = SPILL_BYTES_MAX;
@@ -52,7 +52,7 @@ static void write_file(int sock, int fd)
 	}
 }
 
-static _noreturn_ void run(const struct cell *c, unsigned stream, int sock)
+static _noreturn_ void spill_run(const struct cell *c, unsigned stream, int sock)
 {
 	struct wire_spilled spilled = { .stream = stream == CELL_OUT ? 1 : 2 };
 	const struct agent_user user = { .uid = c->kernel->uid, .gid = c->kernel->gid };
@@ -62,11 +62,11 @@ static _noreturn_ void run(const struct cell *c, unsigned stream, int sock)
 	(void)umask(022);
 	if (helper_confine(sock) < 0 || agent_become_user(&user) < 0)
 		_exit(1);
-	fd = make_file(c, stream, name);
+	fd = spill_make(c, stream, name);
 	if (fd < 0 ||
 	    wire_send2(sock, WIRE_SPILLED, &spilled, sizeof(spilled), name, strlen(name)) < 0)
 		_exit(1);
-	write_file(sock, fd);
+	spill_write(sock, fd);
 	fd_close(fd);
 	_exit(wire_send(sock, WIRE_DONE, NULL, 0) < 0);
 }
@@ -94,7 +94,7 @@ void spill_open(struct cell *c, unsigned stream)
 		return;
 	pid = fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : helper_fork(HELPER_SPILL);
 	if (pid == 0)
-		run(c, stream, pair[1]);
+		spill_run(c, stream, pair[1]);
 	fd_close(pair[1]);
 	if (pid < 0) {
 		fd_close(pair[0]);
@@ -122,7 +122,7 @@ bool spills_open(const struct cell *c)
 }
 
 /* It will say which file there is, which we have to pass on, and one frame at a time can wait for the cell's reader. */
-static bool has_to_wait(const struct cell *c, unsigned stream)
+static bool spill_has_to_wait(const struct cell *c, unsigned stream)
 {
 	return c->spill[stream].state == SPILL_OPENING && c->kernel->wait_fd;
 }
@@ -133,7 +133,7 @@ static void spill_ready(struct cell *c, unsigned stream)
 	struct spill *s = &c->spill[stream];
 	int r;
 
-	if (s->sock < 0 || has_to_wait(c, stream))
+	if (s->sock < 0 || spill_has_to_wait(c, stream))
 		return;
 	r = wire_recv(s->sock, &f, WIRE_ON_FROM_OP);
 	if (r == -EAGAIN)
@@ -146,13 +146,13 @@ static void spill_ready(struct cell *c, unsigned stream)
 	spill_lose(c, stream); /* it has done its work, or cannot */
 }
 
-static void out_ready(void *object, short events)
+static void spill_out_ready(void *object, short events)
 {
 	(void)events;
 	spill_ready(object, CELL_OUT);
 }
 
-static void err_ready(void *object, short events)
+static void spill_err_ready(void *object, short events)
 {
 	(void)events;
 	spill_ready(object, CELL_ERR);
@@ -164,8 +164,8 @@ void spills_watch(struct cell *c)
 		const int *sock = &c->spill[i].sock;
 
 		/* Not even for its end, which would keep us awake. */
-		if (!has_to_wait(c, i))
+		if (!spill_has_to_wait(c, i))
 			loop_watch(*sock, POLLIN | (c->kernel->wait_fd == sock ? POLLOUT : 0),
-				   i == CELL_OUT ? out_ready : err_ready, c);
+				   i == CELL_OUT ? spill_out_ready : spill_err_ready, c);
 	}
 }

@@ -27,7 +27,7 @@
 
 static struct wire_frame frame;
 
-static _noreturn_ void refuse(int conn, enum wire_step step, int err)
+static _noreturn_ void sudo_refuse(int conn, enum wire_step step, int err)
 {
 	const struct wire_failed failed = { .step = step, .err = err < 0 ? -err : err };
 
@@ -46,7 +46,7 @@ static int check_peer(int conn)
 	return peer.uid == 0 || peer.uid == PAYLOAD_USER ? 0 : -EPERM;
 }
 
-static int limit_waiting(int conn)
+static int sudo_limit_waiting(int conn)
 {
 	const struct timeval t = { .tv_sec = REQUEST_SECONDS };
 
@@ -57,7 +57,7 @@ static int limit_waiting(int conn)
 }
 
 /* The streams, and then what to run. */
-static int read_request(int conn, int fds[SUDO_FDS], bool *ret_tty, struct agent_request *q)
+static int sudo_read_request(int conn, int fds[SUDO_FDS], bool *ret_tty, struct agent_request *q)
 {
 	size_t n_fds = SUDO_FDS;
 	int r = wire_recv_fds(conn, &frame, WIRE_ON_SUDO, fds, &n_fds);
@@ -72,7 +72,8 @@ static int read_request(int conn, int fds[SUDO_FDS], bool *ret_tty, struct agent
 	return r == 0 && !q->user[0] ? -EINVAL : r;
 }
 
-static pid_t start(const int fds[SUDO_FDS], bool tty, struct agent_request *q, const int status[2])
+static pid_t sudo_start(const int fds[SUDO_FDS], bool tty, struct agent_request *q,
+			const int status[2])
 {
 	struct agent_child child = {
 		.request = agent_defaults.request,
@@ -169,27 +170,27 @@ static _noreturn_ void sudo_serve(int conn)
 	(void)umask(022);
 	r = helper_confine(conn);
 	if (r == 0)
-		r = limit_waiting(conn);
+		r = sudo_limit_waiting(conn);
 	if (r < 0)
-		refuse(conn, WIRE_STEP_CGROUP, r);
+		sudo_refuse(conn, WIRE_STEP_CGROUP, r);
 	r = check_peer(conn);
 	if (r < 0)
-		refuse(conn, WIRE_STEP_USER, r);
-	r = read_request(conn, fds, &tty, &q);
+		sudo_refuse(conn, WIRE_STEP_USER, r);
+	r = sudo_read_request(conn, fds, &tty, &q);
 	if (r == 0)
 		r = sock_pair(status);
 	if (r < 0)
-		refuse(conn, WIRE_STEP_REQUEST, r);
-	pid = start(fds, tty, &q, status);
+		sudo_refuse(conn, WIRE_STEP_REQUEST, r);
+	pid = sudo_start(fds, tty, &q, status);
 	pidfd = pid < 0 ? -EBADF : (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
-		refuse(conn, WIRE_STEP_REQUEST, pid < 0 ? pid : errno);
+		sudo_refuse(conn, WIRE_STEP_REQUEST, pid < 0 ? pid : errno);
 	/* Its streams are the command's alone, or their readers would wait for us. */
 	agent_keep_fds((const int[]){ conn, pidfd, status[0] }, 3);
 	r = agent_keep_kill();
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
-		refuse(conn, WIRE_STEP_DROP, r);
+		sudo_refuse(conn, WIRE_STEP_DROP, r);
 	}
 	await_start(conn, status[0], pid);
 	pass_signals(conn, pidfd, pid);

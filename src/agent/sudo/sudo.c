@@ -149,23 +149,23 @@ static int sudo_parse(int argc, char **argv, struct sudo_options *o)
 
 /* --- what to run --------------------------------------------------------------------------------- */
 
-static int send_text(int sock, enum wire_type type, const char *text)
+static int sudo_send_text(int sock, enum wire_type type, const char *text)
 {
 	return wire_send(sock, type, text, strlen(text));
 }
 
-static int send_variable(int sock, const char *name, const char *value)
+static int sudo_send_variable(int sock, const char *name, const char *value)
 {
 	char *text = NULL;
 	int r = asprintf(&text, "%s=%s", name, value) < 0 ? -ENOMEM : 0;
 
 	if (r == 0)
-		r = send_text(sock, WIRE_ENV, text);
+		r = sudo_send_text(sock, WIRE_ENV, text);
 	free(text);
 	return r;
 }
 
-static bool is_name(const char *variable, const char *name, size_t len)
+static bool is_variable_named(const char *variable, const char *name, size_t len)
 {
 	return strncmp(variable, name, len) == 0 && variable[len] == '=';
 }
@@ -175,7 +175,7 @@ static bool in_list(const char *variable, const char *list)
 	while (list && *list) {
 		size_t len = strcspn(list, ",");
 
-		if (is_name(variable, list, len))
+		if (is_variable_named(variable, list, len))
 			return true;
 		list += len + (list[len] == ',');
 	}
@@ -192,7 +192,7 @@ static bool is_kept(const char *variable)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (is_name(variable, names[i], strlen(names[i])))
+		if (is_variable_named(variable, names[i], strlen(names[i])))
 			return true;
 	return strncmp(variable, "LC_", 3) == 0;
 }
@@ -200,13 +200,13 @@ static bool is_kept(const char *variable)
 /* What is always the target's. */
 static bool is_set(const char *variable, const struct sudo_options *o)
 {
-	return is_name(variable, "PATH", 4) || is_name(variable, "USER", 4) ||
-	       is_name(variable, "LOGNAME", 7) ||
-	       ((o->set_home || o->login) && is_name(variable, "HOME", 4)) ||
-	       (o->login && is_name(variable, "SHELL", 5));
+	return is_variable_named(variable, "PATH", 4) || is_variable_named(variable, "USER", 4) ||
+	       is_variable_named(variable, "LOGNAME", 7) ||
+	       ((o->set_home || o->login) && is_variable_named(variable, "HOME", 4)) ||
+	       (o->login && is_variable_named(variable, "SHELL", 5));
 }
 
-static int send_environment(int sock, const struct sudo_options *o)
+static int sudo_send_environment(int sock, const struct sudo_options *o)
 {
 	char uid[16], gid[16];
 	int r = 0;
@@ -214,21 +214,21 @@ static int send_environment(int sock, const struct sudo_options *o)
 	for (char **v = environ; r == 0 && *v; v++)
 		if (strchr(*v, '=') > *v && !is_set(*v, o) &&
 		    (o->keep_env || is_kept(*v) || in_list(*v, o->keep_list)))
-			r = send_text(sock, WIRE_ENV, *v);
+			r = sudo_send_text(sock, WIRE_ENV, *v);
 	(void)snprintf(uid, sizeof(uid), "%u", getuid());
 	(void)snprintf(gid, sizeof(gid), "%u", getgid());
 	if (r == 0)
-		r = send_variable(sock, "PATH", WIRE_BOX_PATH);
+		r = sudo_send_variable(sock, "PATH", WIRE_BOX_PATH);
 	if (r == 0)
-		r = send_variable(sock, "SUDO_USER", getuid() == 0 ? "root" : "user");
+		r = sudo_send_variable(sock, "SUDO_USER", getuid() == 0 ? "root" : "user");
 	if (r == 0)
-		r = send_variable(sock, "SUDO_UID", uid);
+		r = sudo_send_variable(sock, "SUDO_UID", uid);
 	if (r == 0)
-		r = send_variable(sock, "SUDO_GID", gid);
+		r = sudo_send_variable(sock, "SUDO_GID", gid);
 	if (r == 0 && o->n_command)
-		r = send_variable(sock, "SUDO_COMMAND", o->command[0]);
+		r = sudo_send_variable(sock, "SUDO_COMMAND", o->command[0]);
 	for (size_t i = 0; r == 0 && i < o->n_vars; i++)
-		r = send_text(sock, WIRE_ENV, o->vars[i]);
+		r = sudo_send_text(sock, WIRE_ENV, o->vars[i]);
 	return r;
 }
 
@@ -253,7 +253,7 @@ static char *quote(char *to, const char *word)
 	return to;
 }
 
-static int send_quoted(int sock, const struct sudo_options *o)
+static int sudo_send_quoted(int sock, const struct sudo_options *o)
 {
 	size_t size = 1;
 	char *text, *end;
@@ -274,23 +274,24 @@ static int send_quoted(int sock, const struct sudo_options *o)
 	return r;
 }
 
-static int send_command(int sock, const struct sudo_options *o, const struct agent_user *target)
+static int sudo_send_command(int sock, const struct sudo_options *o,
+			     const struct agent_user *target)
 {
 	const char *shell = getenv("SHELL");
 	int r = 0;
 
 	if (!o->login && !o->shell) {
 		for (size_t i = 0; r == 0 && i < o->n_command; i++)
-			r = send_text(sock, WIRE_ARG, o->command[i]);
+			r = sudo_send_text(sock, WIRE_ARG, o->command[i]);
 		return r;
 	}
-	r = send_text(sock, WIRE_ARG, o->login || !shell || !shell[0] ? target->shell : shell);
+	r = sudo_send_text(sock, WIRE_ARG, o->login || !shell || !shell[0] ? target->shell : shell);
 	if (r == 0 && o->login)
-		r = send_text(sock, WIRE_ARG, "-l");
+		r = sudo_send_text(sock, WIRE_ARG, "-l");
 	if (r == 0 && o->n_command)
-		r = send_text(sock, WIRE_ARG, "-c");
+		r = sudo_send_text(sock, WIRE_ARG, "-c");
 	if (r == 0 && o->n_command)
-		r = send_quoted(sock, o);
+		r = sudo_send_quoted(sock, o);
 	return r;
 }
 
@@ -303,14 +304,14 @@ static int sudo_send(int sock, const struct sudo_options *o, const struct agent_
 	int r = wire_send_fds(sock, WIRE_SUDO, &request, sizeof(request), fds, SUDO_FDS);
 
 	if (r == 0)
-		r = send_text(sock, WIRE_USER, target->name);
+		r = sudo_send_text(sock, WIRE_USER, target->name);
 	if (r == 0 && !o->login)
-		r = send_text(sock, WIRE_CWD,
-			      getcwd(cwd, sizeof(cwd)) && cwd[0] == '/' ? cwd : "/");
+		r = sudo_send_text(sock, WIRE_CWD,
+				   getcwd(cwd, sizeof(cwd)) && cwd[0] == '/' ? cwd : "/");
 	if (r == 0)
-		r = send_environment(sock, o);
+		r = sudo_send_environment(sock, o);
 	if (r == 0)
-		r = send_command(sock, o, target);
+		r = sudo_send_command(sock, o, target);
 	return r < 0 ? r : wire_send(sock, WIRE_GO, NULL, 0);
 }
 
@@ -385,7 +386,7 @@ static void relay_stdin(void)
 	flush_pending();
 }
 
-static void write_all(const char *data, size_t len)
+static void relay_write(const char *data, size_t len)
 {
 	while (len) {
 		ssize_t n = write(1, data, len);
@@ -408,7 +409,7 @@ static bool pass_output(void)
 	ssize_t n = read(inner_fd, chunk, sizeof(chunk));
 
 	if (n > 0)
-		write_all(chunk, (size_t)n);
+		relay_write(chunk, (size_t)n);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 		master_open = false;
 	return n > 0;
@@ -433,7 +434,7 @@ static void relay_end(void)
 /* Passed on to the command. What stops and continues a job is ours as a member of it. */
 static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
 
-static int open_signals(void)
+static int sudo_open_signals(void)
 {
 	sigset_t set;
 
@@ -460,7 +461,7 @@ static void on_signal(int signal_fd, int sock, bool tty)
 		relay_resize();
 }
 
-static int say_failed(const struct wire_failed *f, const struct sudo_options *o)
+static int sudo_say_failed(const struct wire_failed *f, const struct sudo_options *o)
 {
 	if (f->step == WIRE_STEP_EXEC && f->err == ENOENT && o->n_command)
 		(void)fprintf(stderr, "sudo: %s: command not found\n", o->command[0]);
@@ -487,7 +488,7 @@ static int end_like(const struct wire_exit *e)
 }
 
 /* The agent's word: true when it was the last one. */
-static bool on_frame(int sock, struct wire_frame *f)
+static bool sudo_on_frame(int sock, struct wire_frame *f)
 {
 	int r = wire_recv(sock, f, WIRE_ON_FROM_OP);
 
@@ -503,7 +504,7 @@ static bool on_frame(int sock, struct wire_frame *f)
 static int sudo_wait(int sock, const struct sudo_options *o, int master)
 {
 	static struct wire_frame f;
-	_cleanup_(fd_closep) int signal_fd = open_signals();
+	_cleanup_(fd_closep) int signal_fd = sudo_open_signals();
 	bool tty = master >= 0, over = false;
 
 	if (tty)
@@ -526,12 +527,12 @@ static int sudo_wait(int sock, const struct sudo_options *o, int master)
 		if (polls[3].revents)
 			relay_master();
 		if (polls[0].revents)
-			over = on_frame(sock, &f);
+			over = sudo_on_frame(sock, &f);
 	}
 	if (tty)
 		relay_end();
 	if (f.head.type == WIRE_FAILED)
-		return say_failed((const struct wire_failed *)f.data, o);
+		return sudo_say_failed((const struct wire_failed *)f.data, o);
 	if (f.head.type == WIRE_EXIT)
 		return end_like((const struct wire_exit *)f.data);
 	(void)fputs("sudo: the box's agent hung up: too many sudo commands run at once\n", stderr);
@@ -549,7 +550,7 @@ static int connect_agent(void)
 }
 
 /* A terminal like the one we are on. */
-static int open_terminal(int *ret_master, int *ret_slave)
+static int relay_open(int *ret_master, int *ret_slave)
 {
 	_cleanup_(fd_closep) int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	struct winsize size;
@@ -576,11 +577,11 @@ static int complain(const char *what, int err)
 	return 1;
 }
 
-static int run(const struct sudo_options *o, const struct agent_user *target, int sock)
+static int sudo_run(const struct sudo_options *o, const struct agent_user *target, int sock)
 {
 	_cleanup_(fd_closep) int master = -EBADF;
 	_cleanup_(fd_closep) int slave = -EBADF;
-	bool tty = isatty(0) && isatty(1) && isatty(2) && open_terminal(&master, &slave) == 0;
+	bool tty = isatty(0) && isatty(1) && isatty(2) && relay_open(&master, &slave) == 0;
 	const int fds[SUDO_FDS] = { tty ? slave : 0, tty ? slave : 1, tty ? slave : 2 };
 	int r = sudo_send(sock, o, target, fds, tty);
 
@@ -618,5 +619,5 @@ int sudo_main(int argc, char **argv)
 	}
 	if (sock < 0)
 		return complain("cannot reach the box's agent", sock);
-	return run(&o, &target, sock);
+	return sudo_run(&o, &target, sock);
 }

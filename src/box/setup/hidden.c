@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 /* The kernel writes blanks, tabs, newlines and backslashes as \ooo. In place. */
-static void unescape(char *text)
+static void hidden_unescape(char *text)
 {
 	char *to = text;
 
@@ -28,7 +28,7 @@ const char *hidden_mount_point(char *line)
 	for (int i = 0; i < 5; i++)
 		field = strtok_r(i ? NULL : line, " ", &save);
 	if (field)
-		unescape(field);
+		hidden_unescape(field);
 	return field;
 }
 
@@ -53,7 +53,7 @@ static bool is_covered(const struct hidden *h, const char *path)
 	return false;
 }
 
-static int add(struct hidden *h, const char *prefix, const char *below)
+static int hidden_add(struct hidden *h, const char *prefix, const char *below)
 {
 	char path[HIDDEN_PATH_MAX];
 
@@ -84,7 +84,7 @@ static int find_in_line(char *line, const char *const *layers, size_t n_layers, 
 
 	for (size_t i = 0; point && i < n_layers; i++) {
 		const char *below = hidden_below(point, layers[i]);
-		int r = below && (i || !is_own(below)) ? add(h, i ? "usr/" : "", below) : 0;
+		int r = below && (i || !is_own(below)) ? hidden_add(h, i ? "usr/" : "", below) : 0;
 
 		if (r < 0)
 			return r;

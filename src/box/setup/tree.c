@@ -145,13 +145,13 @@ int setup_do_scratch(struct setup_state *s)
 	return mnt_move(s->scratch_fd, AT_FDCWD, "/usr");
 }
 
-struct layer_name {
+struct overlay_name {
 	char text[12];
 };
 
-static struct layer_name layer_name(size_t i)
+static struct overlay_name layer_name(size_t i)
 {
-	struct layer_name name;
+	struct overlay_name name;
 
 	(void)snprintf(name.text, sizeof(name.text), "low%u", (unsigned)i % 1000);
 	return name;
@@ -267,7 +267,7 @@ static int layers_add(struct layers *l, const char *name)
 static int attach_layers(struct setup_state *s, size_t tree, struct layers *l)
 {
 	for (size_t i = s->setup->n_layers; i-- > 0;) {
-		struct layer_name name = layer_name(i);
+		struct overlay_name name = layer_name(i);
 		int r;
 
 		if (i % s->setup->n_trees != tree)

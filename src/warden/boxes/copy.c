@@ -103,7 +103,7 @@ static int sync_layer(const int *fds)
 }
 
 /* From here on it is the box's own root, without any power outside. */
-static int enter(int userns_fd)
+static int copy_enter_box(int userns_fd)
 {
 	if (setns(userns_fd, CLONE_NEWUSER) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
@@ -111,11 +111,11 @@ static int enter(int userns_fd)
 	return 0;
 }
 
-static _noreturn_ void help(const struct warden *w, const struct warden_limits *limits,
-			    int userns_fd, const int *fds, size_t n_fds)
+static _noreturn_ void copy_help(const struct warden *w, const struct warden_limits *limits,
+				 int userns_fd, const int *fds, size_t n_fds)
 {
 	int kept[_FDS] = { -EBADF, -EBADF, -EBADF, -EBADF };
-	int r = enter(userns_fd), first;
+	int r = copy_enter_box(userns_fd), first;
 
 	(void)umask(0);
 	first = r < 0 ? r : helper_begin(fds, n_fds, w->pid);
@@ -129,7 +129,7 @@ static _noreturn_ void help(const struct warden *w, const struct warden_limits *
 	_exit(r < 0 ? MIN(-r, 255) : 0);
 }
 
-static int spawn(struct warden *w, struct ward *d, int tmp_fd)
+static int copy_spawn(struct warden *w, struct ward *d, int tmp_fd)
 {
 	bool with_usr = w->template.usr != NULL;
 	_cleanup_(fd_closep) int userns_fd = -EBADF;
@@ -158,13 +158,13 @@ static int spawn(struct warden *w, struct ward *d, int tmp_fd)
 	if (pid == 0) {
 		const int fds[_FDS] = { d->box.scratch_fd, say_fd, root_fd, usr_fd };
 
-		help(w, &d->limits, userns_fd, fds, with_usr ? _FDS : TO_USR);
+		copy_help(w, &d->limits, userns_fd, fds, with_usr ? _FDS : TO_USR);
 	}
 	return pid < 0 ? (int)pid : 0;
 }
 
 /* The box goes on as it was before. */
-static void go_on(struct warden *w, struct ward *d)
+static void copy_over(struct warden *w, struct ward *d)
 {
 	if (d->stay_paused) {
 		d->stay_paused = false;
@@ -186,7 +186,7 @@ static struct ward *let_go(struct copy *c)
 	return d;
 }
 
-static void refuse(struct warden *w, struct copy *c, int err)
+static void copy_refuse(struct warden *w, struct copy *c, int err)
 {
 	talk_refuse(w, &c->pending, err, "snapshot",
 		    err == ENOSPC     ? "there is no room for it" :
@@ -216,7 +216,7 @@ static void copy_free(struct warden *w, struct copy *c)
 }
 
 /* It has said that all is copied, or it has ended before that. */
-static void on_said(struct loop *l, struct source *source)
+static void copy_on_said(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct copy *c = container_of(source, struct copy, said_source);
@@ -225,11 +225,11 @@ static void on_said(struct loop *l, struct source *source)
 	source_remove(&w->loop, source);
 	d = let_go(c);
 	if (d)
-		go_on(w, d);
+		copy_over(w, d);
 }
 
 /* What a process that worked for it ended with: 0 or an errno. */
-static int end_of(struct warden *w, struct copy *c)
+static int copy_end_of(struct warden *w, struct copy *c)
 {
 	siginfo_t info = { 0 };
 	int err = EIO;
@@ -242,24 +242,24 @@ static int end_of(struct warden *w, struct copy *c)
 	return c->pending.server == w->room.number ? err : ECANCELED;
 }
 
-static void finish(struct warden *w, struct copy *c, int err)
+static void copy_finish(struct warden *w, struct copy *c, int err)
 {
 	if (err) {
 		if (c->named)
 			(void)!layer_drop(w, c->layer);
-		refuse(w, c, err);
+		copy_refuse(w, c, err);
 	} else {
 		talk_reply(w, &c->pending, ward_find(w, c->id), -EBADF);
 	}
 	copy_free(w, c);
 }
 
-static void on_kept(struct loop *l, struct source *source)
+static void copy_on_kept(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct copy *c = container_of(source, struct copy, pid_source);
 
-	finish(w, c, end_of(w, c));
+	copy_finish(w, c, copy_end_of(w, c));
 }
 
 /* One that nobody watches: it has only just begun. */
@@ -269,28 +269,28 @@ static void end_helper(struct copy *c)
 	(void)waitid(P_PIDFD, (id_t)c->pidfd, &(siginfo_t){ 0 }, WEXITED);
 }
 
-static void on_helper(struct loop *l, struct source *source)
+static void copy_on_helper(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct copy *c = container_of(source, struct copy, pid_source);
 	struct ward *d = let_go(c);
-	int err = end_of(w, c);
+	int err = copy_end_of(w, c);
 
 	if (err == 0)
 		err = -layer_keep(w, c->layer, &c->pidfd);
 	c->named = err == 0;
 	if (err == 0) {
-		err = -source_add(&w->loop, &c->pid_source, c->pidfd, EPOLLIN, on_kept);
+		err = -source_add(&w->loop, &c->pid_source, c->pidfd, EPOLLIN, copy_on_kept);
 		if (err)
 			end_helper(c);
 	}
 	if (d)
-		go_on(w, d);
+		copy_over(w, d);
 	if (err)
-		finish(w, c, err);
+		copy_finish(w, c, err);
 }
 
-static bool fits(const struct statvfs *fs, uint64_t bytes, uint64_t files)
+static bool copy_fits(const struct statvfs *fs, uint64_t bytes, uint64_t files)
 {
 	return (uint64_t)fs->f_bavail * fs->f_frsize >= bytes + RESERVE_BYTES &&
 	       /* Some file systems make as many as there is room for, and say 0. */
@@ -311,10 +311,10 @@ static int copy_need(const struct warden *w, const struct ward *d, struct copy_n
 		return -errno;
 	files = box.f_files - box.f_ffree;
 	bytes = (uint64_t)(box.f_blocks - box.f_bfree) * box.f_frsize + files * ENTRY_BYTES;
-	if (!fits(&disk, bytes, files))
+	if (!copy_fits(&disk, bytes, files))
 		return -ENOSPC;
 	/* Some of what they need they may have written already: whoever asks again will see. */
-	if (!fits(&disk, bytes + w->copying.bytes, files + w->copying.files))
+	if (!copy_fits(&disk, bytes + w->copying.bytes, files + w->copying.files))
 		return -EAGAIN;
 	*ret = (struct copy_need){ .bytes = bytes, .files = files };
 	return 0;
@@ -343,12 +343,13 @@ static int start_helper(struct warden *w, struct ward *d)
 	if (mkdirat(w->layers_fd, tmp.text, 0700) < 0)
 		return -errno;
 	tmp_fd = openat(w->layers_fd, tmp.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = tmp_fd < 0 ? -errno : spawn(w, d, tmp_fd);
+	r = tmp_fd < 0 ? -errno : copy_spawn(w, d, tmp_fd);
 	if (r == 0)
-		r = source_add(&w->loop, &d->copy->said_source, d->copy->said_fd, EPOLLIN, on_said);
+		r = source_add(&w->loop, &d->copy->said_source, d->copy->said_fd, EPOLLIN,
+			       copy_on_said);
 	return r < 0 ? r :
 		       source_add(&w->loop, &d->copy->pid_source, d->copy->pidfd, EPOLLIN,
-				  on_helper);
+				  copy_on_helper);
 }
 
 void copy_frozen(struct warden *w, struct ward *d)
@@ -360,7 +361,7 @@ void copy_frozen(struct warden *w, struct ward *d)
 		return;
 	}
 	copy_cancel(w, d, -r);
-	go_on(w, d);
+	copy_over(w, d);
 }
 
 static int check_begin(const struct warden *w, const struct ward *d, const char *layer)
@@ -420,7 +421,7 @@ void copy_cancel(struct warden *w, struct ward *d, int err)
 	struct copy *c = d->copy;
 
 	(void)let_go(c);
-	refuse(w, c, err);
+	copy_refuse(w, c, err);
 	if (c->pid_source.fd >= 0) {
 		(void)proc_kill(c->pidfd, SIGKILL);
 		return; /* the rest when it is gone */
@@ -433,5 +434,5 @@ void copy_cancel(struct warden *w, struct ward *d, int err)
 void copy_timed_out(struct warden *w, struct ward *d)
 {
 	copy_cancel(w, d, ETIMEDOUT);
-	go_on(w, d);
+	copy_over(w, d);
 }

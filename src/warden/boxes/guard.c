@@ -92,7 +92,7 @@ static bool weight_is_right(const struct ward *d, uint32_t tasks)
 	return milli < d->weight * 2 && milli * 2 > d->weight;
 }
 
-static void weigh(struct ward *d, uint32_t tasks)
+static void guard_weigh(struct ward *d, uint32_t tasks)
 {
 	uint32_t milli = box_weight(d->limits.cpu_milli, tasks);
 
@@ -110,7 +110,7 @@ static bool is_hot(struct ward *d, uint64_t charged, uint64_t now_us)
 	       now_us - d->grew_us < ROUND_US;
 }
 
-static void look_at(struct warden *w, struct ward *d, uint64_t now_us)
+static void guard_look_at(struct warden *w, struct ward *d, uint64_t now_us)
 {
 	uint64_t charged = 0;
 	uint32_t tasks = 0;
@@ -127,7 +127,7 @@ static void look_at(struct warden *w, struct ward *d, uint64_t now_us)
 	if (cgroup_box_reopen(&d->box.cgroup) == 0 &&
 	    cgroup_exec_reopen(&d->box.cgroup, &d->leaf) == 0) {
 		held = hold_memory(d, charged);
-		weigh(d, tasks);
+		guard_weigh(d, tasks);
 	}
 	ward_settle(d);
 	if (!held)
@@ -151,7 +151,7 @@ static bool look_around(struct warden *w)
 				w->guard_first = (first + i) % n;
 				return true;
 			}
-			look_at(w, d, begun_us);
+			guard_look_at(w, d, begun_us);
 			d->look_us = begun_us + (d->hot ? HOT_US : ROUND_US);
 		}
 		soon |= d->hot;
@@ -159,7 +159,7 @@ static bool look_around(struct warden *w)
 	return soon;
 }
 
-static void on_timer(struct loop *l, struct timer *t)
+static void guard_on_timer(struct loop *l, struct timer *t)
 {
 	struct warden *w = warden_of(l);
 	bool soon = look_around(w);
@@ -170,7 +170,7 @@ static void on_timer(struct loop *l, struct timer *t)
 
 void guard_start(struct warden *w)
 {
-	w->guard_timer.due = on_timer;
+	w->guard_timer.due = guard_on_timer;
 	if (!w->guard_timer.place)
 		timer_set(&w->loop, &w->guard_timer, clock_boot_us() + PAUSE_US);
 }

@@ -79,7 +79,7 @@ void ward_end(struct warden *w, struct ward *d, enum warden_reason reason, bool 
 }
 
 /* Why did its agent end, if nobody killed it? */
-static enum warden_reason why_ended(struct ward *d)
+static enum warden_reason ward_why_ended(struct ward *d)
 {
 	siginfo_t info = { 0 };
 	uint64_t oom_kills = 0;
@@ -92,13 +92,13 @@ static enum warden_reason why_ended(struct ward *d)
 	return WARDEN_ENDED_CRASHED;
 }
 
-static void on_pid(struct loop *l, struct source *source)
+static void ward_on_pid(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct ward *d = container_of(source, struct ward, pid_source);
 
 	if (d->state != WARD_DYING)
-		ward_end(w, d, why_ended(d), false);
+		ward_end(w, d, ward_why_ended(d), false);
 	source_remove(&w->loop, &d->pid_source);
 	ward_reap(w, d);
 }
@@ -110,7 +110,7 @@ void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms)
 		timer_set(&w->loop, &d->timer, d->deadline_us);
 }
 
-static void look_again(struct warden *w, struct ward *d)
+static void ward_look_again(struct warden *w, struct ward *d)
 {
 	d->wait_us = MIN(MAX(d->wait_us * 2, FREEZE_FIRST_US), FREEZE_SLOWEST_US);
 	timer_set(&w->loop, &d->timer, clock_boot_us() + d->wait_us);
@@ -147,7 +147,7 @@ int ward_freeze(struct warden *w, struct ward *d)
 	d->state = WARD_FREEZING;
 	d->since_us = clock_boot_us();
 	d->wait_us = 0;
-	look_again(w, d);
+	ward_look_again(w, d);
 	return 0;
 }
 
@@ -203,10 +203,10 @@ static void on_freezing(struct warden *w, struct ward *d)
 	else if (r < 0 || clock_boot_us() - d->since_us >= FREEZE_MAX_US)
 		cannot_freeze(w, d);
 	else
-		look_again(w, d);
+		ward_look_again(w, d);
 }
 
-static void on_deadline(struct warden *w, struct ward *d)
+static void ward_on_deadline(struct warden *w, struct ward *d)
 {
 	d->to_pause = d->flags & WARDEN_CREATE_PAUSE;
 	/* Where nothing can be frozen, the end of its time is the end. */
@@ -226,7 +226,7 @@ static void ward_on_timer(struct loop *l, struct timer *t)
 		ward_end(w, d, WARDEN_ENDED_CRASHED, true);
 		break;
 	case WARD_RUNNING:
-		on_deadline(w, d);
+		ward_on_deadline(w, d);
 		break;
 	case WARD_FREEZING:
 		on_freezing(w, d);
@@ -244,7 +244,7 @@ static void ward_on_timer(struct loop *l, struct timer *t)
 	}
 }
 
-static int create(struct warden *w, struct ward *d, struct fail *fail)
+static int ward_create(struct warden *w, struct ward *d, struct fail *fail)
 {
 	const struct box_limits limits = {
 		.memory_bytes = d->limits.memory_bytes,
@@ -309,7 +309,7 @@ void ward_hand_out(struct warden *w, struct ward *d, struct pending *p)
 	talk_reply(w, p, d, d->box.control_fd);
 }
 
-static void on_setup(struct loop *l, struct source *source)
+static void ward_on_setup(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct ward *d = container_of(source, struct ward, setup_source);
@@ -341,9 +341,9 @@ static void on_setup(struct loop *l, struct source *source)
 
 static int watch_box(struct warden *w, struct ward *d)
 {
-	int r = source_add(&w->loop, &d->setup_source, d->box.setup_fd, EPOLLIN, on_setup);
+	int r = source_add(&w->loop, &d->setup_source, d->box.setup_fd, EPOLLIN, ward_on_setup);
 
-	return r < 0 ? r : source_add(&w->loop, &d->pid_source, d->box.pidfd, EPOLLIN, on_pid);
+	return r < 0 ? r : source_add(&w->loop, &d->pid_source, d->box.pidfd, EPOLLIN, ward_on_pid);
 }
 
 struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct fail *fail)
@@ -361,7 +361,7 @@ struct ward *ward_begin(struct warden *w, const struct ward_wish *wish, struct f
 	for (uint32_t i = 0; i < wish->n_layers; i++)
 		memcpy(d->layer[i], wish->layer[i], WARDEN_ID_SIZE);
 	d->timer.due = ward_on_timer;
-	r = create(w, d, fail);
+	r = ward_create(w, d, fail);
 	if (r < 0) {
 		ward_give_back(w, d);
 		return NULL;

@@ -46,7 +46,7 @@ static const unsigned allowed[] = {
 #define FILTERED true
 #endif
 
-static int install_filter(void)
+static int install_helper_filter(void)
 {
 	struct sock_filter code[ARRAY_SIZE(allowed) + 11];
 	struct sock_fprog program = { .filter = code };
@@ -128,6 +128,6 @@ int helper_begin(const int *fds, size_t n_fds, pid_t parent)
 	if (r == 0 && getppid() != parent)
 		r = -ECANCELED;
 	if (r == 0 && FILTERED)
-		r = install_filter();
+		r = install_helper_filter();
 	return r < 0 ? r : FIRST_FD;
 }

@@ -180,7 +180,7 @@ int layer_drop(struct warden *w, const char *name)
 }
 
 /* Is it the name of a layer, and not of one that is being made or deleted? Fills ret with it and NULs. */
-static bool read_name(const char *entry, char ret[static WARDEN_ID_SIZE])
+static bool layer_read_name(const char *entry, char ret[static WARDEN_ID_SIZE])
 {
 	memset(ret, 0, WARDEN_ID_SIZE);
 	return snprintf(ret, WARDEN_ID_SIZE, "%s", entry) < WARDEN_ID_SIZE && warden_id_ok(ret);
@@ -206,7 +206,7 @@ int layer_next(const struct warden *w, const char *after, char ret[static WARDEN
 	while (errno = 0, (entry = readdir(dir))) {
 		if (++n > ENTRIES_MAX)
 			return -EOVERFLOW;
-		if (read_name(entry->d_name, name) && strcmp(name, after) > 0 &&
+		if (layer_read_name(entry->d_name, name) && strcmp(name, after) > 0 &&
 		    (!*next || strcmp(name, next) < 0))
 			memcpy(next, name, sizeof(next));
 	}

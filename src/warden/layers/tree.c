@@ -24,7 +24,7 @@
 #include <sys/xattr.h>
 
 /* A copy of the deepest tree lies a few below the top. */
-#define REMOVE_DEPTH_MAX (TREE_DEPTH_MAX + 8)
+#define REMOVE_DEPTH_MAX (LAYER_DEPTH_MAX + 8)
 #define LINKS_BYTES_MAX                                                                            \
 	(16 << 20)      /* that the names of linked files may take: this memory is not the box's */
 #define LINK_BYTES 128  /* about what one takes beside its name */
@@ -96,11 +96,11 @@ struct tree_link {
 	char path[];
 };
 
-static int copy_entry(struct tree_copy *c, int from_fd, int to_fd, const char *name,
-		      unsigned depth);
+static int copy_tree_entry(struct tree_copy *c, int from_fd, int to_fd, const char *name,
+			   unsigned depth);
 
 /* What is made from here on belongs to the file's owner. */
-static int become_owner(struct tree_copy *c, const struct stat *st)
+static int act_as_owner(struct tree_copy *c, const struct stat *st)
 {
 	if (c->is_owner && c->uid == st->st_uid && c->gid == st->st_gid)
 		return 0;
@@ -142,7 +142,7 @@ static bool attr_is_kept(const char *name)
 	return strncmp(name, "user.", 5) == 0;
 }
 
-static int copy_attrs(int from_fd, int to_fd)
+static int copy_tree_attrs(int from_fd, int to_fd)
 {
 	static char names[ATTRS_MAX], value[ATTRS_MAX];
 	ssize_t n = flistxattr(from_fd, names, sizeof(names));
@@ -219,7 +219,7 @@ static int compare_inodes(const void *a, const void *b)
 }
 
 /* 1: it is there now, as another name of a file that was copied before. */
-static int copy_link(struct tree_copy *c, int to_fd, const char *name, const struct stat *st)
+static int copy_tree_link(struct tree_copy *c, int to_fd, const char *name, const struct stat *st)
 {
 	const struct tree_link key = { .inode = st->st_ino };
 	struct tree_link *const *found = tfind(&key, &c->links, compare_inodes);
@@ -257,12 +257,12 @@ static void forget_links(struct tree_copy *c)
 	c->links_bytes = 0;
 }
 
-static int copy_file(struct tree_copy *c, int from_fd, int to_fd, const char *name,
-		     const struct stat *st)
+static int copy_tree_file(struct tree_copy *c, int from_fd, int to_fd, const char *name,
+			  const struct stat *st)
 {
 	_cleanup_(fd_closep) int in = -EBADF;
 	_cleanup_(fd_closep) int out = -EBADF;
-	int r = st->st_nlink > 1 ? copy_link(c, to_fd, name, st) : 0;
+	int r = st->st_nlink > 1 ? copy_tree_link(c, to_fd, name, st) : 0;
 
 	if (r != 0)
 		return r < 0 ? r : 0;
@@ -274,7 +274,7 @@ static int copy_file(struct tree_copy *c, int from_fd, int to_fd, const char *na
 		return out;
 	r = copy_data(c, in, out, st->st_size);
 	if (r == 0)
-		r = copy_attrs(in, out);
+		r = copy_tree_attrs(in, out);
 	if (r == 0 && fchmod(out, st->st_mode & 0777) < 0)
 		r = -errno;
 	if (r == 0)
@@ -284,7 +284,7 @@ static int copy_file(struct tree_copy *c, int from_fd, int to_fd, const char *na
 	return r;
 }
 
-static int copy_symlink(int from_fd, int to_fd, const char *name, const struct stat *st)
+static int copy_tree_symlink(int from_fd, int to_fd, const char *name, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	char target[4096];
@@ -307,7 +307,7 @@ static bool is_skipped(const struct tree_copy *c, const char *name, unsigned dep
 	return false;
 }
 
-static int copy_entries(struct tree_copy *c, int from_fd, int to_fd, unsigned depth)
+static int copy_tree_entries(struct tree_copy *c, int from_fd, int to_fd, unsigned depth)
 {
 	int fd = tree_open(from_fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	_cleanup_(dir_closep) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -322,7 +322,7 @@ static int copy_entries(struct tree_copy *c, int from_fd, int to_fd, unsigned de
 
 		if (tree_is_dots(entry->d_name) || is_skipped(c, entry->d_name, depth))
 			continue;
-		r = copy_entry(c, from_fd, to_fd, entry->d_name, depth);
+		r = copy_tree_entry(c, from_fd, to_fd, entry->d_name, depth);
 		if (r < 0)
 			return r;
 	}
@@ -332,15 +332,15 @@ static int copy_entries(struct tree_copy *c, int from_fd, int to_fd, unsigned de
 /* What a directory is, once all is in it: until then it is ours to write to. */
 static int finish_dir(int from_fd, int to_fd, const struct stat *st)
 {
-	int r = copy_attrs(from_fd, to_fd);
+	int r = copy_tree_attrs(from_fd, to_fd);
 
 	if (r == 0 && fchmod(to_fd, st->st_mode & 03777) < 0)
 		r = -errno;
 	return r < 0 ? r : copy_times(to_fd, st);
 }
 
-static int copy_dir(struct tree_copy *c, int from_fd, int to_fd, const char *name,
-		    const struct stat *st, unsigned depth)
+static int copy_tree_dir(struct tree_copy *c, int from_fd, int to_fd, const char *name,
+			 const struct stat *st, unsigned depth)
 {
 	_cleanup_(fd_closep) int in = -EBADF;
 	_cleanup_(fd_closep) int out = -EBADF;
@@ -348,7 +348,7 @@ static int copy_dir(struct tree_copy *c, int from_fd, int to_fd, const char *nam
 	bool path_lost = c->path_lost;
 	int r;
 
-	if (depth >= TREE_DEPTH_MAX)
+	if (depth >= LAYER_DEPTH_MAX)
 		return -ELOOP;
 	if (mkdirat(to_fd, name, 0700) < 0)
 		return -errno;
@@ -362,15 +362,16 @@ static int copy_dir(struct tree_copy *c, int from_fd, int to_fd, const char *nam
 						"%s/", name);
 	else
 		c->path_lost = true;
-	r = copy_entries(c, in, out, depth + 1);
+	r = copy_tree_entries(c, in, out, depth + 1);
 	c->path_len = path_len;
 	c->path_lost = path_lost;
 	if (r == 0)
-		r = become_owner(c, st);
+		r = act_as_owner(c, st);
 	return r < 0 ? r : finish_dir(in, out, st);
 }
 
-static int copy_entry(struct tree_copy *c, int from_fd, int to_fd, const char *name, unsigned depth)
+static int copy_tree_entry(struct tree_copy *c, int from_fd, int to_fd, const char *name,
+			   unsigned depth)
 {
 	struct stat st;
 	int r;
@@ -381,15 +382,15 @@ static int copy_entry(struct tree_copy *c, int from_fd, int to_fd, const char *n
 		return -EFBIG;
 	r = take_room(c, ENTRY_BYTES);
 	if (r == 0)
-		r = become_owner(c, &st);
+		r = act_as_owner(c, &st);
 	if (r < 0)
 		return r;
 	if (S_ISREG(st.st_mode))
-		return copy_file(c, from_fd, to_fd, name, &st);
+		return copy_tree_file(c, from_fd, to_fd, name, &st);
 	if (S_ISDIR(st.st_mode))
-		return copy_dir(c, from_fd, to_fd, name, &st, depth);
+		return copy_tree_dir(c, from_fd, to_fd, name, &st, depth);
 	if (S_ISLNK(st.st_mode))
-		return copy_symlink(from_fd, to_fd, name, &st);
+		return copy_tree_symlink(from_fd, to_fd, name, &st);
 	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0))
 		return mknodat(to_fd, name, S_IFCHR | 0600, makedev(0, 0)) < 0 ? -errno : 0;
 	return 0; /* a socket or a pipe is nothing without those who had it open */
@@ -409,9 +410,9 @@ int tree_copy(struct tree_copy *c, int from_fd, int to_fd)
 	c->root_fd = out;
 	c->path_len = 0;
 	c->path_lost = false;
-	r = copy_entries(c, in, out, 0);
+	r = copy_tree_entries(c, in, out, 0);
 	if (r == 0)
-		r = become_owner(c, &st);
+		r = act_as_owner(c, &st);
 	if (r == 0)
 		r = finish_dir(in, out, &st);
 	forget_links(c);

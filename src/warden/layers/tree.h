@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#define TREE_DEPTH_MAX 1000 /* of directories in each other */
+#define LAYER_DEPTH_MAX 1000 /* of directories in each other */
 
 /* Opens a name in a directory and nothing else: no link is followed, no mount entered. */
 _must_check_ int tree_open(int dir_fd, const char *name, int flags, mode_t mode);

@@ -37,7 +37,7 @@ static bool is_kept_back(size_t setting)
 }
 
 /* "--section.key=value" for each setting: the server needs no file of its own. */
-static char **make_argv(const struct config *c)
+static char **server_argv(const struct config *c)
 {
 	size_t n = config_count(), at = 1;
 	char **argv = calloc(n + 2, sizeof(*argv));
@@ -74,11 +74,11 @@ static int open_secret(const char *path)
 	return path[0] && fd < 0 ? -errno : fd;
 }
 
-static int spawn(struct warden *w, int sock, struct fail *fail)
+static int room_spawn(struct warden *w, int sock, struct fail *fail)
 {
 	_cleanup_(fd_closep) int cert_fd = open_secret(w->config->server_tls_cert);
 	_cleanup_(fd_closep) int key_fd = open_secret(w->config->server_tls_key);
-	_cleanup_(argv_freep) char **argv = make_argv(w->config);
+	_cleanup_(argv_freep) char **argv = server_argv(w->config);
 	const int fds[] = { sock, w->listen_fd, w->state.db_fd, cert_fd, key_fd, w->languages_fd };
 	char *env[] = { (char[]){ "PATH=/usr/bin:/bin" }, (char[]){ "LANG=C.UTF-8" },
 			(char[]){ "GLOVEBOX_LANGUAGES=/proc/self/fd/8" }, NULL };
@@ -105,7 +105,7 @@ static int spawn(struct warden *w, int sock, struct fail *fail)
 }
 
 /* Why did it end? For people. */
-static void tell_end(const siginfo_t *info, uint64_t again_us)
+static void room_tell_end(const siginfo_t *info, uint64_t again_us)
 {
 	bool exited = info->si_code == CLD_EXITED;
 
@@ -114,7 +114,7 @@ static void tell_end(const siginfo_t *info, uint64_t again_us)
 	    (unsigned long long)(again_us / 1000));
 }
 
-static void close_room(struct warden *w)
+static void room_ended(struct warden *w)
 {
 	struct room *room = &w->room;
 
@@ -128,7 +128,7 @@ static void close_room(struct warden *w)
 	room->greeted = false;
 }
 
-static void give_up(struct warden *w, const siginfo_t *info)
+static void room_give_up(struct warden *w, const siginfo_t *info)
 {
 	bool refused = info->si_code == CLD_EXITED && info->si_status == WARDEN_EXIT_REFUSED;
 
@@ -139,7 +139,7 @@ static void give_up(struct warden *w, const siginfo_t *info)
 	w->hooks.server_over(w);
 }
 
-static void on_pid(struct loop *l, struct source *source)
+static void room_on_pid(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct room *room = &w->room;
@@ -148,14 +148,14 @@ static void on_pid(struct loop *l, struct source *source)
 
 	(void)source;
 	(void)waitid(P_PIDFD, (id_t)room->pidfd, &info, WEXITED | WNOHANG);
-	close_room(w);
+	room_ended(w);
 	room->restart = false;
 	if (w->phase != WARDEN_SERVING) {
 		w->hooks.server_over(w);
 		return;
 	}
 	if (!w->served && !restart) {
-		give_up(w, &info);
+		room_give_up(w, &info);
 		return;
 	}
 	if (restart) {
@@ -165,12 +165,12 @@ static void on_pid(struct loop *l, struct source *source)
 	if (clock_boot_us() - room->started_us > STEADY_US)
 		room->backoff_us = 0;
 	room->backoff_us = MIN(MAX(room->backoff_us * 2, BACKOFF_FIRST_US), BACKOFF_LAST_US);
-	tell_end(&info, room->backoff_us);
+	room_tell_end(&info, room->backoff_us);
 	timer_set(&w->loop, &room->timer, clock_boot_us() + room->backoff_us);
 }
 
 /* Either it is time to start it, or it was asked to end and did not. */
-static void on_timer(struct loop *l, struct timer *t)
+static void room_on_timer(struct loop *l, struct timer *t)
 {
 	struct warden *w = warden_of(l);
 	struct fail fail = { 0 };
@@ -191,8 +191,8 @@ int room_start(struct warden *w, struct fail *fail)
 
 	if (r < 0)
 		return fail_set(fail, -r, "server", "cannot make a socket: %s", strerror(-r));
-	room->timer.due = on_timer;
-	r = spawn(w, pair[1], fail);
+	room->timer.due = room_on_timer;
+	r = room_spawn(w, pair[1], fail);
 	fd_close(pair[1]);
 	if (r < 0) {
 		fd_close(pair[0]);
@@ -206,11 +206,11 @@ int room_start(struct warden *w, struct fail *fail)
 	talk_open(w);
 	r = source_add(&w->loop, &room->sock_source, room->sock, EPOLLIN, talk_ready);
 	if (r == 0)
-		r = source_add(&w->loop, &room->pid_source, room->pidfd, EPOLLIN, on_pid);
+		r = source_add(&w->loop, &room->pid_source, room->pidfd, EPOLLIN, room_on_pid);
 	if (r < 0) {
 		(void)proc_kill(room->pidfd, SIGKILL);
 		(void)waitid(P_PIDFD, (id_t)room->pidfd, &(siginfo_t){ 0 }, WEXITED);
-		close_room(w);
+		room_ended(w);
 		return fail_set(fail, -r, "server", "cannot watch the server: %s", strerror(-r));
 	}
 	return 0;
@@ -252,7 +252,7 @@ void room_close(struct warden *w)
 	if (w->room.pid) {
 		room_kill(w);
 		(void)waitid(P_PIDFD, (id_t)w->room.pidfd, &(siginfo_t){ 0 }, WEXITED);
-		close_room(w);
+		room_ended(w);
 	}
 	fd_closep(&w->room.program_fd);
 	fd_closep(&w->room.previous_fd);

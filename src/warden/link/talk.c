@@ -49,7 +49,7 @@ void talk_close(struct warden *w)
 	room->last = &room->first;
 }
 
-static void flush(struct warden *w)
+static void talk_flush(struct warden *w)
 {
 	struct room *room = &w->room;
 
@@ -95,7 +95,7 @@ void talk_send(struct warden *w, enum warden_type type, const struct warden_fram
 	}
 	*room->last = o;
 	room->last = &o->next;
-	flush(w);
+	talk_flush(w);
 }
 
 static bool takes_answer(struct warden *w, struct pending *p, uint64_t *ret_request)
@@ -179,7 +179,7 @@ void talk_ready(struct loop *l, struct source *source)
 	int r;
 
 	if (source->events == EPOLLOUT) {
-		flush(w);
+		talk_flush(w);
 		return;
 	}
 	r = warden_recv(w->room.sock, &f, WARDEN_TO_WARDEN, NULL);

@@ -45,7 +45,7 @@ static void forget_all(struct egress_place *e)
 }
 
 /* It is killed; the next one is told everything anew. */
-static void give_up(struct warden *w, const char *why)
+static void egress_give_up(struct warden *w, const char *why)
 {
 	say("egress is ended: %s", why);
 	source_remove(&w->loop, &w->egress.sock_source);
@@ -98,7 +98,7 @@ static int tell_server(struct warden *w, unsigned server)
 	return r;
 }
 
-static int tell_one(struct warden *w, const struct telling *t)
+static int egress_tell_one(struct warden *w, const struct telling *t)
 {
 	struct egress_frame f = { 0 };
 
@@ -113,13 +113,13 @@ static int tell_one(struct warden *w, const struct telling *t)
 	return egress_send(w->egress.room.sock, EGRESS_OPERATOR, &f, &w->egress.operator_fd, 1);
 }
 
-static void flush(struct warden *w)
+static void egress_flush(struct warden *w)
 {
 	struct egress_place *e = &w->egress;
 
 	while (e->first) {
 		struct telling *t = e->first;
-		int r = tell_one(w, t);
+		int r = egress_tell_one(w, t);
 
 		if (r == -EAGAIN)
 			break;
@@ -133,7 +133,7 @@ static void flush(struct warden *w)
 			break;
 		}
 		if (r < 0) {
-			give_up(w, strerror(-r));
+			egress_give_up(w, strerror(-r));
 			return;
 		}
 		e->first = t->next;
@@ -145,7 +145,7 @@ static void flush(struct warden *w)
 }
 
 /* Puts it at the end of the list; flush() says it. */
-static void tell(struct warden *w, const struct telling *what)
+static void egress_tell(struct warden *w, const struct telling *what)
 {
 	struct egress_place *e = &w->egress;
 	struct telling *t;
@@ -154,7 +154,7 @@ static void tell(struct warden *w, const struct telling *what)
 		return; /* the next one is told everything */
 	t = malloc(sizeof(*t));
 	if (!t) {
-		give_up(w, "there is no memory for what it should know");
+		egress_give_up(w, "there is no memory for what it should know");
 		return;
 	}
 	*t = *what;
@@ -164,26 +164,26 @@ static void tell(struct warden *w, const struct telling *what)
 }
 
 /* It says nothing to us: there is something to read only when it has ended. */
-static void on_sock(struct loop *l, struct source *source)
+static void egress_on_sock(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	char byte;
 	ssize_t n;
 
 	if (source->events == EPOLLOUT) {
-		flush(w);
+		egress_flush(w);
 		return;
 	}
 	n = recv(source->fd, &byte, sizeof(byte), MSG_DONTWAIT);
 	if (n > 0)
-		give_up(w, "it broke the protocol");
+		egress_give_up(w, "it broke the protocol");
 	else if (n == 0)
-		give_up(w, "it hung up");
+		egress_give_up(w, "it hung up");
 	else if (errno != EAGAIN && errno != EINTR)
 		source_remove(&w->loop, source);
 }
 
-static void close_place(struct warden *w)
+static void egress_ended(struct warden *w)
 {
 	struct egress_place *e = &w->egress;
 
@@ -194,7 +194,7 @@ static void close_place(struct warden *w)
 	egress_end(&e->room);
 }
 
-static void tell_end(const siginfo_t *info, uint64_t again_us)
+static void egress_tell_end(const siginfo_t *info, uint64_t again_us)
 {
 	bool exited = info->si_code == CLD_EXITED;
 
@@ -213,13 +213,13 @@ static void start_later(struct warden *w)
 	timer_set(&w->loop, &e->timer, clock_boot_us() + e->backoff_us);
 }
 
-static void on_pid(struct loop *l, struct source *source)
+static void egress_on_pid(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	siginfo_t info = { 0 };
 
 	(void)waitid(P_PIDFD, (id_t)source->fd, &info, WEXITED | WNOHANG | WNOWAIT);
-	close_place(w);
+	egress_ended(w);
 	for (size_t i = 0; i < w->n_used_wards; i++) {
 		struct ward *d = &w->wards[i];
 
@@ -231,20 +231,21 @@ static void on_pid(struct loop *l, struct source *source)
 	if (w->phase != WARDEN_SERVING)
 		return;
 	start_later(w);
-	tell_end(&info, w->egress.backoff_us);
+	egress_tell_end(&info, w->egress.backoff_us);
 }
 
-static void tell_all(struct warden *w)
+static void egress_tell_all(struct warden *w)
 {
-	tell(w, &(struct telling){ .type = EGRESS_OPERATOR });
+	egress_tell(w, &(struct telling){ .type = EGRESS_OPERATOR });
 	for (size_t i = 0; i < w->n_used_wards; i++)
 		if (w->wards[i].state != WARD_FREE && w->wards[i].doors.n)
-			tell(w, &(struct telling){ .type = EGRESS_OPEN, .ward = &w->wards[i] });
-	tell(w, &(struct telling){ .type = EGRESS_SERVER, .server = w->room.number });
-	flush(w);
+			egress_tell(w,
+				    &(struct telling){ .type = EGRESS_OPEN, .ward = &w->wards[i] });
+	egress_tell(w, &(struct telling){ .type = EGRESS_SERVER, .server = w->room.number });
+	egress_flush(w);
 }
 
-static int start(struct warden *w, struct fail *fail)
+static int egress_begin(struct warden *w, struct fail *fail)
 {
 	struct egress_place *e = &w->egress;
 	int size = SEND_BUFFER, r = egress_start(w->config, false, &e->room, fail);
@@ -256,28 +257,28 @@ static int start(struct warden *w, struct fail *fail)
 	/* Only so that a thousand boxes can be told of at once; without it the list does. */
 	if (setsockopt(e->room.sock, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0)
 		(void)setsockopt(e->room.sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	r = source_add(&w->loop, &e->sock_source, e->room.sock, EPOLLIN, on_sock);
+	r = source_add(&w->loop, &e->sock_source, e->room.sock, EPOLLIN, egress_on_sock);
 	if (r == 0)
-		r = source_add(&w->loop, &e->pid_source, e->room.pidfd, EPOLLIN, on_pid);
+		r = source_add(&w->loop, &e->pid_source, e->room.pidfd, EPOLLIN, egress_on_pid);
 	if (r < 0) {
-		close_place(w);
+		egress_ended(w);
 		return fail_set(fail, -r, "egress", "cannot watch egress: %s", strerror(-r));
 	}
-	tell_all(w);
+	egress_tell_all(w);
 	return 0;
 }
 
 /* Tell it what it could not be told, or start it; that only if somebody needs it: whoever comes next starts it
  * otherwise. */
-static void on_timer(struct loop *l, struct timer *t)
+static void egress_on_timer(struct loop *l, struct timer *t)
 {
 	struct warden *w = warden_of(l);
 	struct fail fail = { 0 };
 
 	(void)t;
 	if (w->egress.room.pid)
-		flush(w);
-	else if (w->phase == WARDEN_SERVING && w->n_networks > 0 && start(w, &fail) < 0) {
+		egress_flush(w);
+	else if (w->phase == WARDEN_SERVING && w->n_networks > 0 && egress_begin(w, &fail) < 0) {
 		say("%s", fail.msg);
 		start_later(w);
 	}
@@ -287,7 +288,7 @@ int egress_need(struct warden *w, struct fail *fail)
 {
 	if (w->egress.room.pid || w->egress.timer.place)
 		return 0; /* it runs, or will: in the latter case those who wait are told then */
-	return start(w, fail);
+	return egress_begin(w, fail);
 }
 
 void egress_add(struct warden *w, struct ward *d)
@@ -295,8 +296,8 @@ void egress_add(struct warden *w, struct ward *d)
 	struct fail fail = { 0 };
 
 	if (w->egress.room.pid) {
-		tell(w, &(struct telling){ .type = EGRESS_OPEN, .ward = d });
-		flush(w);
+		egress_tell(w, &(struct telling){ .type = EGRESS_OPEN, .ward = d });
+		egress_flush(w);
 	} else if (egress_need(w, &fail) <
 		   0) { /* it has ended meanwhile; the new one is told of all */
 		say("%s", fail.msg);
@@ -311,8 +312,8 @@ void egress_remove(struct warden *w, struct ward *d)
 
 	if (d->doors_told) {
 		memcpy(close.id, d->id, sizeof(close.id));
-		tell(w, &close);
-		flush(w);
+		egress_tell(w, &close);
+		egress_flush(w);
 		return;
 	}
 	while (*at && (*at)->ward != d)
@@ -329,14 +330,14 @@ void egress_remove(struct warden *w, struct ward *d)
 
 void egress_greet_server(struct warden *w)
 {
-	tell(w, &(struct telling){ .type = EGRESS_SERVER, .server = w->room.number });
-	flush(w);
+	egress_tell(w, &(struct telling){ .type = EGRESS_SERVER, .server = w->room.number });
+	egress_flush(w);
 }
 
 int egress_open(struct warden *w, struct fail *fail)
 {
 	w->egress.last = &w->egress.first;
-	w->egress.timer.due = on_timer;
+	w->egress.timer.due = egress_on_timer;
 	if (!w->config->egress_enabled)
 		return 0;
 	w->egress.catches = doors_probe_catching() == 0;
@@ -356,12 +357,12 @@ void egress_reload(struct warden *w)
 	}
 	fd_close(w->egress.operator_fd);
 	w->egress.operator_fd = fd;
-	tell(w, &(struct telling){ .type = EGRESS_OPERATOR });
-	flush(w);
+	egress_tell(w, &(struct telling){ .type = EGRESS_OPERATOR });
+	egress_flush(w);
 }
 
 void egress_close(struct warden *w)
 {
-	close_place(w);
+	egress_ended(w);
 	fd_closep(&w->egress.operator_fd);
 }

@@ -19,7 +19,7 @@ struct opening {
 	struct source pid_source;
 };
 
-static void refuse_all(struct warden *w, struct ward *d, int err, const char *msg)
+static void net_refuse_all(struct warden *w, struct ward *d, int err, const char *msg)
 {
 	for (size_t i = 0; i < NET_WAITING; i++)
 		talk_refuse(w, &d->net_pending[i], err, "network", msg);
@@ -35,7 +35,7 @@ void net_told(struct warden *w, struct ward *d)
 
 void net_not_told(struct warden *w, struct ward *d)
 {
-	refuse_all(w, d, EAGAIN, "what carries out connections has ended; it starts again");
+	net_refuse_all(w, d, EAGAIN, "what carries out connections has ended; it starts again");
 }
 
 static void on_helper_gone(struct loop *l, struct source *source)
@@ -52,7 +52,7 @@ static void on_helper_gone(struct loop *l, struct source *source)
 }
 
 /* The answer has come, or the helper has ended without one. */
-static void on_answer(struct loop *l, struct source *source)
+static void net_on_answer(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct opening *o = container_of(source, struct opening, sock_source);
@@ -69,7 +69,7 @@ static void on_answer(struct loop *l, struct source *source)
 	}
 	d->opening = NULL;
 	if (r < 0) {
-		refuse_all(w, d, fail.err, fail.msg);
+		net_refuse_all(w, d, fail.err, fail.msg);
 		return;
 	}
 	d->doors = doors;
@@ -79,14 +79,14 @@ static void on_answer(struct loop *l, struct source *source)
 
 static int watch_opening(struct warden *w, struct opening *o)
 {
-	int r = source_add(&w->loop, &o->sock_source, o->helper.sock, EPOLLIN, on_answer);
+	int r = source_add(&w->loop, &o->sock_source, o->helper.sock, EPOLLIN, net_on_answer);
 
 	return r < 0 ? r :
 		       source_add(&w->loop, &o->pid_source, o->helper.pidfd, EPOLLIN,
 				  on_helper_gone);
 }
 
-static int open_doors(struct warden *w, struct ward *d, struct fail *fail)
+static int net_open_doors(struct warden *w, struct ward *d, struct fail *fail)
 {
 	struct opening *o = calloc(1, sizeof(*o));
 	int r;
@@ -113,7 +113,7 @@ static int open_doors(struct warden *w, struct ward *d, struct fail *fail)
 }
 
 /* Among those who wait for the doors of this box: there is one server, which has little reason to ask often. */
-static bool wait_for(struct ward *d, const struct warden *w, struct pending *p)
+static bool net_wait(struct ward *d, const struct warden *w, struct pending *p)
 {
 	for (size_t i = 0; i < NET_WAITING; i++)
 		if (d->net_pending[i].server != w->room.number) {
@@ -132,7 +132,7 @@ void net_begin(struct warden *w, struct ward *d, struct pending *p)
 		talk_refuse(w, p, EOPNOTSUPP, "network", "sandboxes have no network here");
 		return;
 	}
-	if (!wait_for(d, w, p)) {
+	if (!net_wait(d, w, p)) {
 		talk_refuse(w, p, EAGAIN, "network", "too many wait for it already");
 		return;
 	}
@@ -142,12 +142,12 @@ void net_begin(struct warden *w, struct ward *d, struct pending *p)
 	}
 	r = egress_need(w, &fail);
 	if (r == 0 && !d->doors.n && !d->opening)
-		r = open_doors(w, d, &fail);
+		r = net_open_doors(w, d, &fail);
 	if (r < 0) {
 		say("a box gets no network: %s", fail.msg);
 		/* ENOENT would be about the box. */
-		refuse_all(w, d, fail.err == ENOENT ? EOPNOTSUPP : fail.err,
-			   "the network could not be started");
+		net_refuse_all(w, d, fail.err == ENOENT ? EOPNOTSUPP : fail.err,
+			       "the network could not be started");
 	}
 }
 
@@ -159,7 +159,7 @@ void net_end(struct warden *w, struct ward *d)
 		(void)proc_kill(d->opening->helper.pidfd, SIGKILL);
 		d->opening = NULL;
 	}
-	refuse_all(w, d, ECANCELED, "the sandbox ended meanwhile");
+	net_refuse_all(w, d, ECANCELED, "the sandbox ended meanwhile");
 	if (!d->doors.n)
 		return;
 	egress_remove(w, d);

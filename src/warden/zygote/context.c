@@ -29,7 +29,7 @@ struct pipes {
 		}                                                                                  \
 	}
 
-static void pipes_close(struct pipes *p)
+static void context_pipes_close(struct pipes *p)
 {
 	for (int end = 0; end < 2; end++) {
 		fd_closep(&p->requests[end]);
@@ -50,7 +50,7 @@ static int open_output(const struct box *b, int ret[2])
 		       0;
 }
 
-static int pipes_open(const struct box *b, struct pipes *p)
+static int context_pipes_open(const struct box *b, struct pipes *p)
 {
 	int r = open_output(b, p->out);
 
@@ -115,7 +115,7 @@ static int namespaces_open(const struct box *b, struct namespaces *ret)
 }
 
 /* Without cgroups the per-process limits are all there is; with them they are a second lock. */
-static struct payload_limits limits_of(const struct ward *d)
+static struct payload_limits context_limits(const struct ward *d)
 {
 	unsigned features = d->box.cgroup.host->features;
 
@@ -138,7 +138,7 @@ static int send_enter(struct zygote *z, const struct ward *d, const struct names
 			 (z->kind == ZYGOTE_SCRIPT ? ZYGOTE_ENTER_COMMAND : 0) |
 			 (cgroups->clone_fd >= 0 ? ZYGOTE_ENTER_BORN : 0),
 		.oom_score_adj = PAYLOAD_OOM_SCORE,
-		.limits = limits_of(d),
+		.limits = context_limits(d),
 	};
 	struct iovec part = { .iov_base = &request, .iov_len = sizeof(request) };
 	int fds[SOCK_FDS_MAX];
@@ -186,12 +186,12 @@ static int order(struct warden *w, struct ward *d, struct zygote *z, const int *
 int zygote_context(struct warden *w, struct ward *d, const struct wire_context *context,
 		   enum warden_zygote kind)
 {
-	_cleanup_(pipes_close) struct pipes p = PIPES_INIT;
+	_cleanup_(context_pipes_close) struct pipes p = PIPES_INIT;
 	struct zygote *z;
 	int r = zygote_find(w, d, kind, &z);
 
 	if (r == 0)
-		r = pipes_open(&d->box, &p);
+		r = context_pipes_open(&d->box, &p);
 	if (r == 0) {
 		const int own[_ZYGOTE_FD_MAX] = {
 			[ZYGOTE_FD_REQUESTS] = p.requests[0], [ZYGOTE_FD_EVENTS] = p.events[1],

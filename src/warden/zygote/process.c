@@ -40,7 +40,7 @@
 #define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 /* A read-only view of a directory, without what is mounted inside it. */
-static int view(const char *path, const char *below)
+static int root_view(const char *path, const char *below)
 {
 	struct mount_attr attr = { .attr_set = READ_ONLY };
 	_cleanup_(fd_closep) int fd = -EBADF;
@@ -133,9 +133,9 @@ static int build_root(const struct template *t, enum warden_zygote kind)
 {
 	/* All are opened before one of them is covered. */
 	const int parts[] = {
-		view(t->usr ? t->usr : t->root, t->usr ? "" : "/usr"),
-		view(t->root, "/etc"),
-		view(t->root, "/opt"),
+		root_view(t->usr ? t->usr : t->root, t->usr ? "" : "/usr"),
+		root_view(t->root, "/etc"),
+		root_view(t->root, "/opt"),
 		devices_make(0, 0),
 		make_tmpfs("67108864", "1777"),
 	};
@@ -177,7 +177,7 @@ static int open_own_proc(int proc_fd)
 }
 
 /* Nothing to read, its output to us, the two it knows of, and nothing else. */
-static int give_fds(int sock, int out_fd, int proc_fd)
+static int give_zygote_fds(int sock, int out_fd, int proc_fd)
 {
 	const int fds[] = { open("/dev/null", O_RDONLY | O_CLOEXEC), out_fd, out_fd, sock,
 			    proc_fd };
@@ -197,7 +197,7 @@ static int give_fds(int sock, int out_fd, int proc_fd)
 		       0;
 }
 
-static int install_filter(void)
+static int install_zygote_filter(void)
 {
 	const struct sock_fprog program = {
 		.len = ARRAY_SIZE(zygote_filter_code),
@@ -210,7 +210,7 @@ static int install_filter(void)
 }
 
 /* No user of power, no capability in any set, none to be had. */
-static int drop_privileges(uid_t owner)
+static int become_owner(uid_t owner)
 {
 	const struct payload_user user = {
 		.uid = owner,
@@ -230,8 +230,8 @@ static int drop_privileges(uid_t owner)
 }
 
 /* The settings' list of packages, for the kind that has them. */
-static void make_argv(const struct warden *w, enum warden_zygote kind, char *packages, char **argv,
-		      size_t size)
+static void zygote_argv(const struct warden *w, enum warden_zygote kind, char *packages,
+			char **argv, size_t size)
 {
 	static char name_word[] = "python3", isolated[] = "-I", program[] = PROGRAM;
 	char *save = NULL;
@@ -276,7 +276,7 @@ static int execute_kernel(const struct warden *w, enum warden_zygote kind)
 	char packages[CONFIG_TEXT_SIZE];
 	char *argv[PRELOAD_MAX + 4];
 
-	make_argv(w, kind, packages, argv, ARRAY_SIZE(argv));
+	zygote_argv(w, kind, packages, argv, ARRAY_SIZE(argv));
 	execve(PYTHON, argv, (char *const *)(uintptr_t)env);
 	return -errno;
 }
@@ -311,7 +311,7 @@ static int execute_script(void)
 	return -errno;
 }
 
-static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
+static _noreturn_ void execute_zygote(const struct warden *w, enum warden_zygote kind)
 {
 	int r = kind == ZYGOTE_SCRIPT ? execute_script() : execute_kernel(w, kind);
 
@@ -324,7 +324,7 @@ static _noreturn_ void execute(const struct warden *w, enum warden_zygote kind)
  * before somebody has waited for each of its processes; for contexts that is their zygote, and when it
  * has died, its keeper. It ends with the last of them, as the zygote did.
  */
-static _noreturn_ void keep(pid_t zygote, const sigset_t *signals)
+static _noreturn_ void keep_zygote(pid_t zygote, const sigset_t *signals)
 {
 	int status = 0, s;
 	pid_t pid;
@@ -352,9 +352,9 @@ static int die_with(pid_t parent)
 	return 0;
 }
 
-static int seal(const struct warden *w)
+static int seal_zygote(const struct warden *w)
 {
-	int r = drop_privileges(w->host.owner);
+	int r = become_owner(w->host.owner);
 
 	if (r == 0)
 		r = die_with(w->pid);
@@ -362,7 +362,7 @@ static int seal(const struct warden *w)
 		r = -errno;
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
-	return r < 0 ? r : install_filter();
+	return r < 0 ? r : install_zygote_filter();
 }
 
 /* Returns in the zygote's own process, which is sealed and has its descriptors. */
@@ -381,7 +381,7 @@ static int fork_keeper(void)
 	if (pid < 0)
 		return -errno;
 	if (pid > 0)
-		keep(pid, &signals);
+		keep_zygote(pid, &signals);
 	(void)setsid();
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	return die_with(keeper);
@@ -398,13 +398,13 @@ static _noreturn_ void become_zygote(const struct warden *w, const struct zygote
 	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 1, 1 });
 	proc_reset_signals();
 	if (r == 0)
-		r = proc_fd < 0 ? proc_fd : seal(w);
+		r = proc_fd < 0 ? proc_fd : seal_zygote(w);
 	if (r == 0)
 		r = fork_keeper();
 	if (r == 0)
-		r = give_fds(sock, out_fd, open_own_proc(proc_fd));
+		r = give_zygote_fds(sock, out_fd, open_own_proc(proc_fd));
 	if (r == 0)
-		execute(w, z->kind);
+		execute_zygote(w, z->kind);
 	(void)dprintf(out_fd, "cannot start it: %s\n", strerror(-r));
 	_exit(CAN_NOT_START);
 }

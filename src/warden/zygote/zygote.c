@@ -37,12 +37,12 @@ bool zygote_is_on(const struct warden *w)
 	return w->host.owner != 0;
 }
 
-static struct zygote_place *place_of(struct warden *w, enum warden_zygote kind)
+static struct zygote_place *zygote_place_of(struct warden *w, enum warden_zygote kind)
 {
 	return &w->zygote[kind - WARDEN_ZYGOTE_PYTHON];
 }
 
-static const char *name_of(enum warden_zygote kind)
+static const char *zygote_name(enum warden_zygote kind)
 {
 	return kind == WARDEN_ZYGOTE_SCIENCE ? "the Python with packages" :
 	       kind == ZYGOTE_SCRIPT         ? "the Python for scripts" :
@@ -50,7 +50,7 @@ static const char *name_of(enum warden_zygote kind)
 }
 
 /* Two services on one machine should not be one owner, so where to begin depends on the state. */
-static uid_t unused_id(const struct warden *w)
+static uid_t unused_owner(const struct warden *w)
 {
 	struct stat st = { 0 };
 	uint64_t start;
@@ -68,7 +68,7 @@ static uid_t unused_id(const struct warden *w)
 
 void zygote_open(struct warden *w)
 {
-	uid_t owner = unused_id(w);
+	uid_t owner = unused_owner(w);
 	int r;
 
 	w->zygote_cgroup_fd = -EBADF;
@@ -85,9 +85,9 @@ void zygote_open(struct warden *w)
 		w->host.owner = owner;
 }
 
-static void start(struct warden *w, enum warden_zygote kind, uint64_t in_us)
+static void zygote_start_in(struct warden *w, enum warden_zygote kind, uint64_t in_us)
 {
-	struct zygote_place *p = place_of(w, kind);
+	struct zygote_place *p = zygote_place_of(w, kind);
 
 	if (w->phase == WARDEN_SERVING && !p->now && !p->cannot)
 		timer_set(&w->loop, &p->timer, clock_boot_us() + in_us);
@@ -95,9 +95,9 @@ static void start(struct warden *w, enum warden_zygote kind, uint64_t in_us)
 
 /* Nobody new is forked from it. It ends when it has seen out those who are there; one that loads at
  * once. */
-static void replace(struct warden *w, struct zygote *z)
+static void zygote_replace(struct warden *w, struct zygote *z)
 {
-	struct zygote_place *p = place_of(w, z->kind);
+	struct zygote_place *p = zygote_place_of(w, z->kind);
 
 	if (p->now == z) {
 		p->now = NULL;
@@ -113,7 +113,7 @@ static void zygote_free(struct warden *w, struct zygote *z)
 {
 	struct zygote **at = &w->zygotes;
 
-	replace(w, z);
+	zygote_replace(w, z);
 	source_remove(&w->loop, &z->pid_source);
 	source_remove(&w->loop, &z->out_source);
 	fd_closep(&z->pidfd);
@@ -128,7 +128,7 @@ static void zygote_free(struct warden *w, struct zygote *z)
 }
 
 /* A line of its output each. It loads packages of the template: what it says is not for terminals. */
-static void on_output(struct loop *l, struct source *source)
+static void zygote_output(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct zygote *z = container_of(source, struct zygote, out_source);
@@ -143,17 +143,17 @@ static void on_output(struct loop *l, struct source *source)
 	text[n] = '\0';
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		if (z->lines++ < LINES_MAX)
-			say("%s says: %s", name_of(z->kind), line);
+			say("%s says: %s", zygote_name(z->kind), line);
 }
 
-static void is_ready(struct warden *w, struct zygote *z)
+static void zygote_is_ready(struct warden *w, struct zygote *z)
 {
 	z->ready = true;
-	timer_clear(&w->loop, &place_of(w, z->kind)->timer);
+	timer_clear(&w->loop, &zygote_place_of(w, z->kind)->timer);
 	if (z->kind == ZYGOTE_SCRIPT)
 		return; /* boxes get theirs when somebody has a script for them */
 	if (z->kind == WARDEN_ZYGOTE_PYTHON)
-		start(w, WARDEN_ZYGOTE_SCIENCE, 0);
+		zygote_start_in(w, WARDEN_ZYGOTE_SCIENCE, 0);
 	w->hooks.zygote_ready(w, z->kind);
 }
 
@@ -169,24 +169,24 @@ static const char *step_text(uint32_t step)
 }
 
 /* The one that contexts were forked from is gone; they are not. */
-static void has_ended(struct warden *w, struct zygote *z)
+static void zygote_has_ended(struct warden *w, struct zygote *z)
 {
-	struct zygote_place *p = place_of(w, z->kind);
+	struct zygote_place *p = zygote_place_of(w, z->kind);
 
-	replace(w, z);
+	zygote_replace(w, z);
 	if (w->phase != WARDEN_SERVING)
 		return;
 	if (clock_boot_us() - z->started_us > STEADY_US)
 		p->backoff_us = 0;
 	p->backoff_us = MIN(MAX(p->backoff_us * 2, BACKOFF_FIRST_US), BACKOFF_LAST_US);
-	say("%s that was kept loaded has ended; another is loaded in %llu ms", name_of(z->kind),
+	say("%s that was kept loaded has ended; another is loaded in %llu ms", zygote_name(z->kind),
 	    (unsigned long long)(p->backoff_us / 1000));
-	start(w, z->kind, p->backoff_us);
+	zygote_start_in(w, z->kind, p->backoff_us);
 	if (z->kind == WARDEN_ZYGOTE_PYTHON)
-		start(w, WARDEN_ZYGOTE_SCIENCE, p->backoff_us);
+		zygote_start_in(w, WARDEN_ZYGOTE_SCIENCE, p->backoff_us);
 }
 
-static void on_said(struct loop *l, struct source *source)
+static void zygote_on_said(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct zygote *z = container_of(source, struct zygote, sock_source);
@@ -196,36 +196,36 @@ static void on_said(struct loop *l, struct source *source)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n == (ssize_t)sizeof(said) && said.what == ZYGOTE_READY && !z->ready)
-		is_ready(w, z);
+		zygote_is_ready(w, z);
 	else if (n == (ssize_t)sizeof(said) && said.what == ZYGOTE_FAILED)
-		say("a fork of %s could not %s: %s", name_of(z->kind), step_text(said.step),
+		say("a fork of %s could not %s: %s", zygote_name(z->kind), step_text(said.step),
 		    strerror(said.err));
 	else
-		has_ended(w, z);
+		zygote_has_ended(w, z);
 }
 
 /* It has said so, or has come to an end of its own though it never got to the point: so would the next. */
-static bool will_not(const struct zygote *z, const siginfo_t *info)
+static bool zygote_will_not(const struct zygote *z, const siginfo_t *info)
 {
 	return info->si_code == CLD_EXITED &&
 	       (info->si_status == ZYGOTE_EXIT_CANNOT || (info->si_status == 0 && !z->ready));
 }
 
 /* Its keeper has ended, and so have it and all its contexts. */
-static void on_pid(struct loop *l, struct source *source)
+static void zygote_on_pid(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
 	struct zygote *z = container_of(source, struct zygote, pid_source);
-	struct zygote_place *p = place_of(w, z->kind);
+	struct zygote_place *p = zygote_place_of(w, z->kind);
 	siginfo_t info = { 0 };
 
 	(void)waitid(P_PIDFD, (id_t)z->pidfd, &info, WEXITED | WNOHANG);
 	if (z->out_source.fd >= 0)
-		on_output(&w->loop, &z->out_source); /* its last words */
+		zygote_output(&w->loop, &z->out_source); /* its last words */
 	if (p->now == z)
-		has_ended(w, z);
-	if (will_not(z, &info) && !p->now) {
-		say("%s cannot be kept loaded; it is started anew each time", name_of(z->kind));
+		zygote_has_ended(w, z);
+	if (zygote_will_not(z, &info) && !p->now) {
+		say("%s cannot be kept loaded; it is started anew each time", zygote_name(z->kind));
 		p->cannot = true;
 		timer_clear(&w->loop, &p->timer);
 	}
@@ -234,14 +234,14 @@ static void on_pid(struct loop *l, struct source *source)
 
 static int watch_zygote(struct warden *w, struct zygote *z)
 {
-	int r = source_add(&w->loop, &z->sock_source, z->sock, EPOLLIN, on_said);
+	int r = source_add(&w->loop, &z->sock_source, z->sock, EPOLLIN, zygote_on_said);
 
 	if (r == 0)
-		r = source_add(&w->loop, &z->out_source, z->out_fd, EPOLLIN, on_output);
-	return r < 0 ? r : source_add(&w->loop, &z->pid_source, z->pidfd, EPOLLIN, on_pid);
+		r = source_add(&w->loop, &z->out_source, z->out_fd, EPOLLIN, zygote_output);
+	return r < 0 ? r : source_add(&w->loop, &z->pid_source, z->pidfd, EPOLLIN, zygote_on_pid);
 }
 
-static struct zygote *make(struct warden *w, enum warden_zygote kind)
+static struct zygote *zygote_make(struct warden *w, enum warden_zygote kind)
 {
 	struct zygote *z = calloc(1, sizeof(*z));
 	struct fail fail = { 0 };
@@ -271,7 +271,7 @@ static struct zygote *make(struct warden *w, enum warden_zygote kind)
 		z->next = w->zygotes;
 		return w->zygotes = z;
 	}
-	say("cannot start %s: %s", name_of(kind), strerror(-r));
+	say("cannot start %s: %s", zygote_name(kind), strerror(-r));
 	if (z->pidfd >= 0) {
 		(void)proc_kill(z->pidfd, SIGKILL);
 		(void)waitid(P_PIDFD, (id_t)z->pidfd, &(siginfo_t){ 0 }, WEXITED);
@@ -281,7 +281,7 @@ static struct zygote *make(struct warden *w, enum warden_zygote kind)
 }
 
 /* Either it is time to start one, or the one that was started is not ready yet. */
-static void on_timer(struct loop *l, struct timer *t)
+static void zygote_on_timer(struct loop *l, struct timer *t)
 {
 	struct warden *w = warden_of(l);
 	struct zygote_place *p = container_of(t, struct zygote_place, timer);
@@ -290,11 +290,11 @@ static void on_timer(struct loop *l, struct timer *t)
 	if (w->phase != WARDEN_SERVING)
 		return;
 	if (p->now) {
-		say("%s was not loaded in time", name_of(kind));
-		has_ended(w, p->now);
+		say("%s was not loaded in time", zygote_name(kind));
+		zygote_has_ended(w, p->now);
 		return;
 	}
-	p->now = make(w, kind);
+	p->now = zygote_make(w, kind);
 	p->tried = w->root_now;
 	timer_set(&w->loop, t, clock_boot_us() + (p->now ? LOAD_MAX_US : BACKOFF_LAST_US));
 }
@@ -302,11 +302,11 @@ static void on_timer(struct loop *l, struct timer *t)
 void zygote_start_all(struct warden *w)
 {
 	for (size_t i = 0; i < ZYGOTES; i++)
-		w->zygote[i].timer.due = on_timer;
+		w->zygote[i].timer.due = zygote_on_timer;
 	if (!zygote_is_on(w))
 		return;
-	start(w, ZYGOTE_SCRIPT, 0);
-	start(w, WARDEN_ZYGOTE_PYTHON, 0);
+	zygote_start_in(w, ZYGOTE_SCRIPT, 0);
+	zygote_start_in(w, WARDEN_ZYGOTE_PYTHON, 0);
 }
 
 /* What it has loaded may not be what is there now. */
@@ -318,18 +318,19 @@ void zygote_check_root(struct warden *w)
 		if (!p->tried || p->tried == w->root_now)
 			continue;
 		if (p->now)
-			replace(w, p->now);
+			zygote_replace(w, p->now);
 		p->tried = NULL;
 		p->cannot = false;
 		p->backoff_us = 0;
-		start(w, (enum warden_zygote)(WARDEN_ZYGOTE_PYTHON + i), BACKOFF_FIRST_US);
+		zygote_start_in(w, (enum warden_zygote)(WARDEN_ZYGOTE_PYTHON + i),
+				BACKOFF_FIRST_US);
 	}
 }
 
 int zygote_find(struct warden *w, const struct ward *d, enum warden_zygote kind,
 		struct zygote **ret)
 {
-	const struct zygote_place *p = place_of(w, kind);
+	const struct zygote_place *p = zygote_place_of(w, kind);
 
 	/* What a snapshot has changed of the template is not what a zygote has loaded. */
 	if (!zygote_is_on(w) || p->cannot || d->n_layers > 0)
