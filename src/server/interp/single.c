@@ -7,7 +7,7 @@
 #include "server/interp/interp.h"
 
 #include "base/clock.h"
-#include "server/control/text.h"
+#include "server/sandbox/id.h"
 
 #include <poll.h>
 
