@@ -136,19 +136,3 @@ int envd_decode_signal(const json_t *message, uint32_t *ret, struct rpc_error *e
 		}
 	return rpc_fail(e, RPC_UNIMPLEMENTED, "signal: must be SIGNAL_SIGKILL or SIGNAL_SIGTERM");
 }
-
-int envd_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE], struct rpc_error *e)
-{
-	const unsigned char *text = name;
-
-	if (len == 0 || len > WIRE_USER_MAX)
-		return rpc_fail(e, RPC_UNAUTHENTICATED, "a user's name has 1 to %d bytes, not %zu",
-				WIRE_USER_MAX, len);
-	for (size_t i = 0; i < len; i++)
-		if (text[i] <= ' ' || text[i] >= 0x7f || text[i] == ':' || text[i] == '/')
-			return rpc_fail(e, RPC_UNAUTHENTICATED,
-					"a user's name must be letters, digits and signs");
-	memcpy(ret, name, len);
-	ret[len] = '\0';
-	return 0;
-}

@@ -248,7 +248,7 @@ static int read_wanted(struct request *r, struct wanted *w)
 		return reply_error(r, 400, "path: is longer than %d bytes", WIRE_PATH_MAX);
 	if (!user || !*user)
 		user = "user";
-	if (envd_user_check(user, strlen(user), w->user, &e) < 0)
+	if (rpc_user_check(user, strlen(user), w->user, &e) < 0)
 		return reply_error(r, 401, "%s", e.message);
 	/* A part is a part of the file, not of what gzip makes of it. */
 	w->gzip = !request_header(r, "Range") &&
@@ -285,7 +285,7 @@ int envd_files_read(struct request *r)
 	if (n < 0 || r->replied)
 		return n;
 	n = send_file(r, &w);
-	return n < 0 && !r->replied ? envd_reply_gone(r, n) : n;
+	return n < 0 && !r->replied ? rpc_reply_gone(r, n) : n;
 }
 
 int envd_files_failed(struct request *r, const struct wire_failed *failed, const char *user,

@@ -59,14 +59,8 @@ _must_check_ int talk_await_done(struct talk *t, struct wire_failed *ret_failed)
 /* The frame, which must be FAILED, checked. */
 _must_check_ int talk_failed(const struct wire_frame *f, struct wire_failed *ret);
 
-/* Replies for an operation that ended with such an errno: 502 when the sandbox is gone, and so on. */
-int envd_reply_gone(struct request *r, int err);
 /* Notes in the log that this box's agent broke the protocol; `what` is ours. Returns -EPROTO. */
 int envd_broken(struct sandbox *b, const char *what);
-
-/* A user's name as it may be asked for; whether there is such a user, the box knows. */
-_must_check_ int envd_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE],
-				 struct rpc_error *e);
 
 /* --- commands --------------------------------------------------------------------------------------- */
 

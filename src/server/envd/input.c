@@ -82,7 +82,7 @@ static int on_message(struct request *r, struct input *in, const unsigned char *
 static int reply_wrong(struct request *r, const struct input *in)
 {
 	return in->failed == -EREMOTEIO ? rpc_stream_error(r, &in->error) :
-					  envd_reply_gone(r, in->failed);
+					  rpc_reply_gone(r, in->failed);
 }
 
 /* Takes the whole messages off the front of the body. */

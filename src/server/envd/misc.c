@@ -71,12 +71,12 @@ static int reply_composed(struct request *r, struct talk *t, const char *user, c
 	int n = talk_recv(t);
 
 	if (n < 0)
-		return envd_reply_gone(r, n);
+		return rpc_reply_gone(r, n);
 	if (talk_failed(&t->frame, &failed) == 0)
 		return envd_files_failed(r, &failed, user, path);
 	if (t->frame.head.type != WIRE_ENTRY ||
 	    envd_entry_read(t->frame.data, wire_len(&t->frame), &entry) < 0)
-		return envd_reply_gone(r, envd_broken(r->sandbox, "about a file"));
+		return rpc_reply_gone(r, envd_broken(r->sandbox, "about a file"));
 	info = envd_entry_json(&entry);
 	file = json_pack("{s:O, s:O, s:s}", "name", json_object_get(info, "name"), "path",
 			 json_object_get(info, "path"), "type", "file");
@@ -97,12 +97,12 @@ int envd_files_compose(struct request *r)
 
 	if (!name || !*name)
 		name = "user";
-	if (envd_user_check(name, strlen(name), user, &e) < 0)
+	if (rpc_user_check(name, strlen(name), user, &e) < 0)
 		return reply_error(r, 401, "%s", e.message);
 	if (json_array_size(json_object_get(r->body, "source_paths")) == 0)
 		return reply_error(r, 400, "source_paths: is empty");
 	n = t ? envd_fs_open(t, &request, user, NULL, 0) : -ENOMEM;
 	if (n == 0)
 		n = send_paths(t, r->body, path);
-	return n < 0 ? envd_reply_gone(r, n) : reply_composed(r, t, user, path);
+	return n < 0 ? rpc_reply_gone(r, n) : reply_composed(r, t, user, path);
 }

@@ -105,7 +105,7 @@ static int open_command(struct talk *t, const struct envd_start *start, uint64_t
 /* Streams tell of errors in the stream; only a sandbox that is gone is told of before it. */
 static int reply_stream_failure(struct request *r, int err, const struct rpc_error *e)
 {
-	return err == -EREMOTEIO ? rpc_stream_error(r, e) : envd_reply_gone(r, err);
+	return err == -EREMOTEIO ? rpc_stream_error(r, e) : rpc_reply_gone(r, err);
 }
 
 int envd_process_start(struct request *r)

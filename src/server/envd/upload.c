@@ -85,7 +85,7 @@ static int read_request(struct upload *u)
 
 	if (!user || !*user)
 		user = "user";
-	if (envd_user_check(user, strlen(user), u->user, &e) < 0)
+	if (rpc_user_check(user, strlen(user), u->user, &e) < 0)
 		return upload_fail(u, 401, "%s", e.message);
 	u->path = request_query(u->request, "path");
 	(void)MHD_get_connection_values(u->request->connection, MHD_HEADER_KIND, each_header, u);
@@ -106,7 +106,7 @@ static int give_up(struct upload *u, int err)
 static int reply_wrong(struct upload *u)
 {
 	return u->error == -EREMOTEIO ? reply_error(u->request, u->status, "%s", u->why) :
-					envd_reply_gone(u->request, u->error);
+					rpc_reply_gone(u->request, u->error);
 }
 
 int envd_upload_begin(struct request *r)

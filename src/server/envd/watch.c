@@ -191,5 +191,5 @@ int envd_fs_watch_dir(struct request *r)
 	json_decref(message);
 	if (n == -EREMOTEIO)
 		return rpc_stream_error(r, &e);
-	return n < 0 ? envd_reply_gone(r, n) : watch_reply(r, take_ptr(t), timeout_ms);
+	return n < 0 ? rpc_reply_gone(r, n) : watch_reply(r, take_ptr(t), timeout_ms);
 }

@@ -52,7 +52,7 @@ int interp_contexts_list(struct request *r)
 {
 	int n = interp_sync(r);
 
-	return n < 0 ? envd_reply_gone(r, n) : reply_json(r, 200, interp_list(r->sandbox));
+	return n < 0 ? rpc_reply_gone(r, n) : reply_json(r, 200, interp_list(r->sandbox));
 }
 
 /* What the interpreter could not do before its first cell: go to the directory. */
@@ -203,7 +203,7 @@ static int end_context(struct request *r, bool forever)
 	int n = interp_sync(r);
 
 	if (n < 0)
-		return envd_reply_gone(r, n);
+		return rpc_reply_gone(r, n);
 	if (!interp_end(r->sandbox, name, forever))
 		return reply_error(r, 404, "Context %.200s not found", name);
 	n = interp_kill(r, name, &e);

@@ -5,7 +5,7 @@ int interp_reply_error(struct request *r, int err, const struct rpc_error *e)
 {
 	if (err == -EREMOTEIO)
 		return reply_error(r, rpc_code_status(e->code), "%s", e->message);
-	return envd_reply_gone(r, err);
+	return rpc_reply_gone(r, err);
 }
 
 /* The packages that a zygote has loaded are worth having when the code is going to use them. */

@@ -2,9 +2,9 @@
 /* A call from its first byte to its reply. */
 #include "server/rpc/rpc.h"
 
-#include "server/envd/envd.h"
-#include "server/http/http.h"
+#include "server/http/exchange.h"
 #include "server/sandbox/sandbox.h"
+#include "wire/wire.h"
 
 #include <sodium.h>
 
@@ -109,6 +109,22 @@ void rpc_done(struct request *r)
 	r->state = NULL;
 }
 
+int rpc_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE], struct rpc_error *e)
+{
+	const unsigned char *text = name;
+
+	if (len == 0 || len > WIRE_USER_MAX)
+		return rpc_fail(e, RPC_UNAUTHENTICATED, "a user's name has 1 to %d bytes, not %zu",
+				WIRE_USER_MAX, len);
+	for (size_t i = 0; i < len; i++)
+		if (text[i] <= ' ' || text[i] >= 0x7f || text[i] == ':' || text[i] == '/')
+			return rpc_fail(e, RPC_UNAUTHENTICATED,
+					"a user's name must be letters, digits and signs");
+	memcpy(ret, name, len);
+	ret[len] = '\0';
+	return 0;
+}
+
 /* "Basic " and base64 of "name:". Other schemes are not about the user. */
 int rpc_user_parse(const char *authorization, char ret[RPC_USER_SIZE], struct rpc_error *e)
 {
@@ -129,7 +145,7 @@ int rpc_user_parse(const char *authorization, char ret[RPC_USER_SIZE], struct rp
 	end = memchr(plain, ':', n);
 	if (!end)
 		return rpc_fail(e, RPC_UNAUTHENTICATED, "the user's name cannot be read");
-	return envd_user_check(plain, (size_t)(end - (const char *)plain), ret, e);
+	return rpc_user_check(plain, (size_t)(end - (const char *)plain), ret, e);
 }
 
 int rpc_user(const struct request *r, char ret[RPC_USER_SIZE], struct rpc_error *e)
@@ -152,6 +168,25 @@ int rpc_reply_error(struct request *r, const struct rpc_error *e)
 				    rpc_text(e->message, strlen(e->message))));
 }
 
+int rpc_reply_gone(struct request *r, int err)
+{
+	switch (err) {
+	case -ECONNRESET:
+	case -ESHUTDOWN:
+		return err;
+	case -ETIMEDOUT:
+		return reply_error(r, 504, "the sandbox did not answer in time");
+	case -EPROTO:
+		return reply_error(r, 500, "the sandbox gave an answer that makes no sense");
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return reply_error(r, 503, "the service is short of memory or descriptors");
+	default:
+		return reply_gone(r, r->sandbox->info.id);
+	}
+}
+
 int rpc_unary(struct request *r, rpc_call call)
 {
 	const struct rpc_body *body = r->state;
@@ -167,7 +202,7 @@ int rpc_unary(struct request *r, rpc_call call)
 	if (n == -EREMOTEIO)
 		return rpc_reply_error(r, &e);
 	if (n < 0)
-		return envd_reply_gone(r, n);
+		return rpc_reply_gone(r, n);
 	if (r->replied)
 		return 0;
 	return reply_json(r, 200, answer ? answer : json_object());

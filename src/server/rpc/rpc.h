@@ -112,6 +112,10 @@ _must_check_ int rpc_user(const struct request *r, char ret[RPC_USER_SIZE], stru
 _must_check_ int rpc_user_parse(const char *authorization, char ret[RPC_USER_SIZE],
 				struct rpc_error *e);
 
+/* A user's name as it may be asked for; whether there is such a user, the box knows. */
+_must_check_ int rpc_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE],
+				struct rpc_error *e);
+
 /* Does Content-Type say this type (parameters such as charset=utf-8 aside)? */
 bool rpc_type_is(const char *header, const char *type);
 
@@ -127,6 +131,8 @@ typedef int (*rpc_call)(struct request *r, const json_t *message, json_t **ret,
 			struct rpc_error *e);
 int rpc_unary(struct request *r, rpc_call call);
 
+/* Replies for an operation in the box that ended with such an errno: 502 when the sandbox is gone, and so on. */
+int rpc_reply_gone(struct request *r, int err);
 /* Replies to a unary call that went wrong. */
 int rpc_reply_error(struct request *r, const struct rpc_error *e);
 
