@@ -81,7 +81,7 @@ struct envd_selector {
 	const char *tag; /* by tag */
 };
 
-/* envd/decode.c: pure */
+/* envd/process_message.c: pure. What clients ask for, */
 _must_check_ int envd_decode_start(const json_t *message, struct envd_start *ret,
 				   struct rpc_error *e);
 _must_check_ int envd_decode_selector(const json_t *message, struct envd_selector *ret,
@@ -90,7 +90,7 @@ _must_check_ int envd_decode_input(const json_t *message, enum wire_input_kind *
 				   unsigned char **ret, size_t *ret_len, struct rpc_error *e);
 _must_check_ int envd_decode_signal(const json_t *message, uint32_t *ret, struct rpc_error *e);
 
-/* envd/event.c: pure. What clients are told of a command. */
+/* what they are told of a command, */
 _must_check_ int envd_event_start(struct buf *out, uint32_t pid);
 _must_check_ int envd_event_data(struct buf *out, enum wire_type type, const void *data,
 				 size_t len);
@@ -100,7 +100,7 @@ _must_check_ int envd_event_end(struct buf *out, const struct wire_exit *end, co
 #define ENVD_STATUS_SIZE 64
 _must_check_ int envd_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE]);
 
-/* envd/label.c: what the agent keeps for us beside a command, for List. Pure. */
+/* and what the agent keeps for us beside it, for List. */
 #define ENVD_LABEL_MAX (UINT64_C(8) << 10)
 _must_check_ int envd_label_make(const struct envd_start *start, struct buf *ret);
 /* Its part of List's answer, made from what came back, which need not be what was sent. */
@@ -108,9 +108,6 @@ json_t *envd_label_read(uint32_t pid, const void *data, size_t len);
 /* The command on one line, for the log: at most size - 1 bytes. */
 void envd_command_line(const struct envd_start *start, char *ret, size_t size);
 
-/* envd/process.c: finds the command that a selector means. */
-_must_check_ int envd_select(struct request *r, const json_t *message, uint32_t *ret_pid,
-			     struct rpc_error *e);
 /* A FAILED of ATTACH, INPUT or TELL as an error for the client. */
 int envd_process_failed(const struct wire_failed *failed, uint32_t pid, struct rpc_error *e);
 
@@ -120,7 +117,6 @@ int envd_process_send_input(struct request *r);
 int envd_process_send_signal(struct request *r);
 int envd_process_close_stdin(struct request *r);
 
-/* envd/start.c, envd/follow.c, envd/input.c */
 int envd_process_start(struct request *r);
 int envd_process_connect(struct request *r);
 int envd_input_begin(struct request *r);
@@ -140,7 +136,7 @@ struct envd_entry {
 	const char *path, *owner, *group, *target, *attrs;
 };
 
-/* envd/entry.c: pure */
+/* envd/fs.c */
 _must_check_ int envd_entry_read(const void *data, size_t len, struct envd_entry *ret);
 json_t *envd_entry_json(const struct envd_entry *entry); /* EntryInfo */
 json_t *envd_entry_attrs(
@@ -191,10 +187,6 @@ int envd_upload_begin(struct request *r); /* envd/upload.c */
 int envd_upload_data(struct request *r, const char *data, size_t len);
 int envd_upload_handle(struct request *r);
 void envd_upload_done(struct request *r);
-int envd_files_compose(struct request *r); /* envd/misc.c */
-int envd_health(struct request *r);
-int envd_metrics(struct request *r);
-int envd_envs(struct request *r);
 
 /* A file operation's FAILED as a status of plain HTTP, and the reply for it. */
 int envd_files_failed(struct request *r, const struct wire_failed *failed, const char *user,

@@ -4,17 +4,13 @@
  * operation, whose frames become lines of JSON for the client as they come.
  *
  *	interp/body.c      what POST /execute asks for. Pure.
- *	interp/assembly.c  what an interpreter said, put together. Pure.
- *	interp/event.c     and as events for the client. Pure.
- *	interp/line.c      events and output as lines. Pure.
+ *	interp/event.c     what an interpreter said, as lines for the client. Pure.
  *	interp/table.c     the contexts of a sandbox, as the server knows them
  *	interp/make.c      making an interpreter, asking and ending them
- *	interp/cell.c      a cell on its way into the box
- *	interp/follow.c    and what comes back of it
- *	interp/stream.c    a reply of many lines
- *	interp/execute.c   POST /execute
- *	interp/contexts.c  the rest
+ *	interp/cell.c      a cell on its way into the box, and what comes back of it
  *	interp/single.c    languages that keep no state: a cell is a command
+ *	interp/stream.c    a reply of many lines
+ *	interp/contexts.c  the handlers
  *
  * Everything that comes out of a box is hostile: interpreters run foreign code, and so may the agent by now.
  */
@@ -63,7 +59,7 @@ _must_check_ int interp_language_name(const char *text, char ret[static LANGUAGE
 /* Does the code have the first part of one of these dotted names, as a word of its own? */
 bool interp_mentions(const char *code, size_t len, const char *names);
 
-/* --- what is said (interp/event.c, interp/line.c) ----------------------------------------------------- */
+/* --- what is said (interp/event.c) ----------------------------------------------------- */
 
 #define INTERP_EVENT_MAX ((size_t)32 << 20)
 #define INTERP_EVENT_VALUES_MAX ((size_t)1 << 20) /* AG-05: each costs some fifty bytes when read */
@@ -71,7 +67,7 @@ bool interp_mentions(const char *code, size_t len, const char *names);
 
 #define INTERP_EVENT_SMALL ((size_t)256 << 10)
 
-/* An event that comes in pieces (interp/assembly.c). */
+/* An event that comes in pieces. */
 struct interp_assembly {
 	struct buf text;
 	bool too_large; /* its pieces are dropped */
@@ -211,8 +207,6 @@ void interp_cell_done(struct interp_cell *c);
 _must_check_ int interp_cell_begin(struct interp_cell *c, struct rpc_error *e);
 /* Sends what is left of it and waits for a frame: 1, or 0 when there was none until then. */
 _must_check_ int interp_cell_await(struct interp_cell *c, uint64_t until_us);
-/* Sends what is left of it without waiting: -EAGAIN when not all has gone. */
-_must_check_ int interp_cell_push(struct interp_cell *c);
 /* It was refused before it began: sends it once more if that can help. */
 _must_check_ int interp_cell_again(struct interp_cell *c, const struct wire_failed *failed,
 				   struct rpc_error *e);
@@ -259,9 +253,6 @@ int interp_follow(struct interp_cell *c, bool has_frame);
 /* A cell of a language that keeps no state (interp/single.c). */
 int interp_single(struct request *r, const struct language *l, const struct interp_execute *x);
 
-int interp_health(struct request *r);
 int interp_execute_handle(struct request *r);
 int interp_contexts_list(struct request *r);
 int interp_contexts_create(struct request *r);
-int interp_contexts_remove(struct request *r);
-int interp_contexts_restart(struct request *r);

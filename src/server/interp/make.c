@@ -78,7 +78,7 @@ void interp_improve(struct request *r, const struct interp_target *t)
 
 /* --- started by the agent ------------------------------------------------------------------------------- */
 
-static int send_variable(void *arg, const char *name, const char *value)
+static int make_send_variable(void *arg, const char *name, const char *value)
 {
 	return talk_env(arg, name, value);
 }
@@ -136,7 +136,7 @@ static int send_kernel(struct talk *k, const struct interp_target *t)
 	if (r == 0)
 		r = send_list(k, WIRE_ENV, env);
 	if (r == 0)
-		r = interp_variables(b, send_variable, k);
+		r = interp_variables(b, make_send_variable, k);
 	return r < 0 ? r : talk_send(k, WIRE_GO, NULL, 0);
 }
 
@@ -181,7 +181,7 @@ static int await_kernel(struct talk *k, const struct interp_target *t, struct rp
 	return kernel_failed(t, &failed, e);
 }
 
-static int start_kernel(struct request *r, const struct interp_target *t, struct rpc_error *e)
+static int make_start_kernel(struct request *r, const struct interp_target *t, struct rpc_error *e)
 {
 	_cleanup_(talk_freep) struct talk *k = talk_new(r);
 	int n = k ? open_kernel(k, t) : -ENOMEM;
@@ -198,7 +198,7 @@ int interp_make(struct request *r, const struct interp_target *t, enum interp_wa
 	bool forked = n == 0;
 
 	if (n < 0)
-		n = start_kernel(r, t, e);
+		n = make_start_kernel(r, t, e);
 	if (n == 0)
 		sandbox_log(r->sandbox, "info", "context %s: an interpreter of %s was %s", t->name,
 			    t->language->title, forked ? "forked" : "started");

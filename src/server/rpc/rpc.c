@@ -30,7 +30,7 @@ bool rpc_type_is(const char *header, const char *type)
 }
 
 /* What a client may ask of the protocol that we do not speak. */
-static int check_protocol(const struct request *r, struct rpc_error *e)
+static int rpc_check_protocol(const struct request *r, struct rpc_error *e)
 {
 	const char *version = request_header(r, "Connect-Protocol-Version");
 	const char *encodings[] = { request_header(r, "Content-Encoding"),
@@ -46,7 +46,7 @@ static int check_protocol(const struct request *r, struct rpc_error *e)
 	return 0;
 }
 
-static int begin(struct request *r, const char *type)
+static int rpc_begin(struct request *r, const char *type)
 {
 	struct rpc_error e = { 0 };
 	struct rpc_body *body;
@@ -55,7 +55,7 @@ static int begin(struct request *r, const char *type)
 		reply_header(r, "Accept-Post", type);
 		return reply_error(r, 415, "Content-Type must be %s", type);
 	}
-	if (check_protocol(r, &e) < 0)
+	if (rpc_check_protocol(r, &e) < 0)
 		return rpc_reply_error(r, &e);
 	body = calloc(1, sizeof(*body));
 	if (!body)
@@ -67,12 +67,12 @@ static int begin(struct request *r, const char *type)
 
 int rpc_begin_unary(struct request *r)
 {
-	return begin(r, UNARY_TYPE);
+	return rpc_begin(r, UNARY_TYPE);
 }
 
 int rpc_begin_stream(struct request *r)
 {
-	return begin(r, STREAM_TYPE);
+	return rpc_begin(r, STREAM_TYPE);
 }
 
 /* A reply can be sent only once the body has come, so one that is too large is read to its end. */
@@ -93,7 +93,7 @@ static int fail_too_large(struct rpc_error *e)
 			(int)(RPC_MESSAGE_MAX >> 10));
 }
 
-static int check_size(const struct rpc_body *body, struct rpc_error *e)
+static int rpc_check_size(const struct rpc_body *body, struct rpc_error *e)
 {
 	return body->dropped ? fail_too_large(e) : 0;
 }
@@ -192,7 +192,7 @@ int rpc_unary(struct request *r, rpc_call call)
 	const struct rpc_body *body = r->state;
 	struct rpc_error e = { 0 };
 	json_t *message = NULL, *answer = NULL;
-	int n = check_size(body, &e);
+	int n = rpc_check_size(body, &e);
 
 	if (n == 0)
 		n = rpc_parse(body->bytes.data, body->bytes.len, &message, &e);
@@ -212,7 +212,7 @@ int rpc_stream_message(struct request *r, json_t **ret, struct rpc_error *e)
 {
 	const struct rpc_body *body = r->state;
 	size_t len;
-	int n = check_size(body, e);
+	int n = rpc_check_size(body, e);
 
 	if (n < 0)
 		return n;
