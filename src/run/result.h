@@ -118,7 +118,3 @@ json_t *run_isolation_json(const struct isolation *i);
 
 /* Bytes as a JSON string of base64. NULL: no memory. */
 json_t *run_base64_json(const void *data, size_t len);
-
-/* Bytes of a program as JSON text. What is not UTF-8 is shown with U+FFFD and given exactly in a second
- * field, NAME_base64. */
-void run_set_bytes(json_t *o, const char *name, const void *data, size_t len);

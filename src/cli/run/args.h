@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/run/run.h"
+#include "language/language.h"
 
 #define RUN_ARGS_HELP 1
 
@@ -10,6 +11,31 @@
 		.stdin_fd = -EBADF, .signal_fd = -EBADF, .template_name = "base",                  \
 		.net = { .learn_fd = -EBADF },                                                     \
 	}
+
+enum run_option {
+	OPT_STDIN = 256,
+	OPT_IN,
+	OPT_OUT,
+	OPT_ENV,
+	OPT_TIMEOUT,
+	OPT_CPU_TIME,
+	OPT_CPUS,
+	OPT_MEMORY,
+	OPT_DISK,
+	OPT_FILES,
+	OPT_PIDS,
+	OPT_OUTPUT,
+	OPT_JSON,
+	OPT_RAW,
+	OPT_LOCAL,
+	OPT_SERVICE,
+	OPT_NO_ZYGOTE,
+	OPT_ALLOW,
+	OPT_ALLOW_SET,
+	OPT_ALLOW_PRIVATE,
+	OPT_NET,
+	OPT_LEARN_TO,
+};
 
 #define RUN_ENV_MAX 256
 
@@ -54,3 +80,7 @@ void run_args_done(struct run_args *a);
 int run_args_reason(int r, struct fail *fail);
 
 void run_request_done(struct run_request *q);
+
+/* For others that have some of these options. One limit (an enum run_option) as it was typed; one --in PATH[:DEST]. */
+_must_check_ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *fail);
+_must_check_ int run_args_input(struct run_request *q, const char *text, struct fail *fail);

@@ -2,9 +2,6 @@
 /*
  * The network of a local run: what was asked for, and the egress program that gives it while the run lasts. Here we are
  * the warden and the server to it. It ends when its socket closes, so whatever ends us ends it.
- *
- *	run/net_args.c  what was asked for      run/net.c   start, doors, rules, end
- *	run/net_log.c   what it says            run/learn.c rules from that
  */
 #pragma once
 
