@@ -27,8 +27,9 @@ static int env_put(char **env, size_t *n, const char *text)
 }
 
 /*
- * What programs with network are told. ALL_PROXY is HTTP too, not SOCKS: several Python clients need a package for
- * SOCKS that is rarely there, and fail without it. Both spellings: each client reads its own.
+ * What programs with network are told. ALL_PROXY is HTTP too, not SOCKS: several Python clients
+ * need a package for SOCKS that is rarely there, and fail without it. Both spellings: each client
+ * reads its own.
  */
 #define PROXY "http://127.0.0.1:3128"
 #define NOT_FOR_PROXY "localhost,127.0.0.1,::1"
@@ -40,7 +41,8 @@ static_assert(EGRESS_PROXY_PORT == 3128, "as PROXY has it");
 
 static const char *const proxy_variables[] = { PROXY_VARIABLES, NULL };
 
-/* Most of them replace what a program trusts, so these get everything; Node's and Deno's add to it. */
+/* Most of them replace what a program trusts, so these get everything; Node's and Deno's add to
+ * it. */
 static const char *const proxy_and_ca_variables[] = {
 	PROXY_VARIABLES,
 	"SSL_CERT_FILE=" RUN_CA_FILE,
@@ -69,7 +71,8 @@ static size_t env_count(const char *const *list)
 	return n;
 }
 
-/* In either spelling: who sets HTTPS_PROXY means https_proxy too, which many programs look at first. */
+/* In either spelling: a user that sets HTTPS_PROXY means https_proxy too, which many programs
+ * look at first. */
 static bool names_variable(const char *const *list, const char *text)
 {
 	size_t name_len = strcspn(text, "=") + 1;

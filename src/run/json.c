@@ -21,8 +21,8 @@ json_t *run_base64_json(const void *data, size_t len)
 	return json_string(text);
 }
 
-/* Bytes of a program as JSON text. What is not UTF-8 is shown with U+FFFD and given exactly in a second
- * field, NAME_base64. */
+/* Bytes of a program as JSON text. What is not UTF-8 is shown with U+FFFD and given exactly in a
+ * second field, NAME_base64. */
 static void set_bytes(json_t *o, const char *name, const void *data, size_t len)
 {
 	_cleanup_(buf_done) struct buf shown = BUF_INIT(len * 3 + 16);
@@ -151,8 +151,8 @@ json_t *run_network_json(const struct net_log *l, bool catches)
 	return o;
 }
 
-/* Where no box came to be there is nothing to claim. A fork has the addresses, and Python's hash seed, that all forks of
- * its zygote have. */
+/* Where no box came to be there is nothing to claim. A fork has the addresses, and Python's hash
+ * seed, that all forks of its zygote have. */
 static json_t *isolation_json(const struct run_result *r)
 {
 	json_t *o = r->isolated ? run_isolation_json(&r->isolation) : json_null();

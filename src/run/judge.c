@@ -16,7 +16,8 @@ static bool was_killed(const struct wire_exit *end)
 	return end && (end->signal == SIGKILL || end->code == 128 + SIGKILL);
 }
 
-/* Where nobody counts it there is Linux's own limit, for each process, which says so with SIGXCPU. */
+/* Where nobody counts it there is Linux's own limit, for each process, which says so with
+ * SIGXCPU. */
 static bool used_up_cpu_time(const struct run_limits *l, const struct run_seen *s)
 {
 	if (!l->cpu_time_us)
@@ -26,9 +27,9 @@ static bool used_up_cpu_time(const struct run_limits *l, const struct run_seen *
 
 /*
  * The order is that of certainty. What we did ourselves comes first: the output that we cut, the
- * agent's own clock. A full disk comes before memory, for Linux charges both to one account, and with a
- * full disk it may be files for which a process was killed. Time comes last: a run that was held up by
- * another limit is late as well.
+ * agent's own clock. A full disk comes before memory, for Linux charges both to one account, and
+ * with a full disk it may be files for which a process was killed. Time comes last: a run that was
+ * held up by another limit is late as well.
  */
 enum run_limit run_judge(const struct run_limits *l, const struct run_seen *s)
 {
@@ -79,7 +80,7 @@ enum run_status run_end_status(const struct wire_exit *end, const char **ret_why
 	return end->code == 0 ? RUN_OK : RUN_ERROR;
 }
 
-/* --- words ----------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
 /* In the order of enum run_limit. */
 const struct run_words run_words_options = {

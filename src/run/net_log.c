@@ -3,7 +3,8 @@
 
 #define ROOM_FIRST 16
 
-/* Why something went wrong beyond this machine: those reasons of reason.def are numbered 40 to 59. */
+/* Why something went wrong beyond this machine: those reasons of reason.def are numbered 40 to
+ * 59. */
 static bool is_beyond_us(unsigned reason)
 {
 	return reason >= POLICY_RESOLVE && reason < POLICY_CONNECTIONS;
@@ -38,7 +39,7 @@ const char *net_how_word(unsigned how)
 	return how < _EGRESS_HOW_MAX && words[how] ? words[how] : "unknown";
 }
 
-/* --- the ring --------------------------------------------------------------------------------------------- */
+/* --- the ring -------------------------------------------------------------------------------- */
 
 static struct net_connection *nth(const struct net_log *l, size_t i)
 {
@@ -87,7 +88,7 @@ static struct net_connection *log_push(struct net_log *l)
 	return c;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------ */
+/* --- events ---------------------------------------------------------------------------------- */
 
 /* What has an end was let out, whatever ended it. */
 static enum net_verdict first_verdict(const struct egress_event *e)
@@ -117,8 +118,9 @@ static bool is_known(const struct net_address *a)
 }
 
 /*
- * Egress counts upwards: whatever ends and has a log_number between the first and the newest was told when it began. Lower ones
- * were open when this log began; higher ones are those that egress can only tell the end of, with a new log_number.
+ * Egress counts upwards: whatever ends and has a log_number between the first and the newest was
+ * told when it began. Lower ones were open when this log began; higher ones are those that egress
+ * can only tell the end of, with a new log_number.
  */
 static bool was_begun(const struct net_log *l, uint64_t log_number)
 {
@@ -192,7 +194,7 @@ void net_log_done(struct net_log *l)
 	*l = (struct net_log){ .max = l->max };
 }
 
-/* --- as text and JSON --------------------------------------------------------------------------------------- */
+/* --- as text and JSON ------------------------------------------------------------------------ */
 
 void net_target_text(const struct net_connection *c, char ret[static NET_TARGET_SIZE])
 {

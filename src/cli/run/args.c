@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the command line of `glovebox run`. Inputs are opened while it is checked, so what was checked is
- * what is sent.
+ * Reads the command line of `glovebox run`. Inputs are opened while it is checked, so what was
+ * checked is what is sent.
  */
 #include "cli/run/args.h"
 
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
-/* --- limits ------------------------------------------------------------------------------------------ */
+/* --- limits ---------------------------------------------------------------------------------- */
 
 /* A limit must be a number of its kind within what makes sense. */
 static int limit_is_bad(struct fail *fail, const char *name, const char *text, const char *want)
@@ -121,7 +121,7 @@ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *
 	}
 }
 
-/* --- inputs ------------------------------------------------------------------------------------------ */
+/* --- inputs ---------------------------------------------------------------------------------- */
 
 #define INPUTS_MAX 256
 
@@ -219,7 +219,7 @@ int run_args_input(struct run_request *q, const char *text, struct fail *fail)
 	return r;
 }
 
-/* --- the options ------------------------------------------------------------------------------------- */
+/* --- the options ----------------------------------------------------------------------------- */
 
 static const struct option options[] = {
 	{ "language", required_argument, NULL, 'l' },

@@ -45,7 +45,8 @@ struct run_later {
 	const char *text;
 };
 
-/* What is read before the language is known. The strings are the command line's. 0 in a limit: not given. */
+/* What is read before the language is known. The strings are the command line's. 0 in a limit:
+ * not given. */
 struct run_args {
 	const char *language;
 	const char *code;
@@ -69,8 +70,8 @@ _must_check_ int run_args_options(int argc, char **argv, struct run_args *a,
 				  struct run_request *ret, struct fail *fail);
 /* Do they ask for network? */
 bool run_args_network(const struct run_args *a);
-/* Then everything that is neither network nor environment: files are open, limits possible, the code is valid text of
- * a known language. */
+/* Then everything that is neither network nor environment: files are open, limits possible, the
+ * code is valid text of a known language. */
 _must_check_ int run_args_open(struct run_args *a, struct run_request *ret, struct fail *fail);
 /* Then the program's environment; network: run_network_env() or NULL. */
 _must_check_ int run_args_env(const struct run_args *a, const char *const *network,
@@ -81,6 +82,7 @@ int run_args_reason(int r, struct fail *fail);
 
 void run_request_done(struct run_request *q);
 
-/* For others that have some of these options. One limit (an enum run_option) as it was typed; one --in PATH[:DEST]. */
+/* For others that have some of these options. One limit (an enum run_option) as it was typed;
+ * one --in PATH[:DEST]. */
 _must_check_ int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *fail);
 _must_check_ int run_args_input(struct run_request *q, const char *text, struct fail *fail);

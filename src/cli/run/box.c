@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
-/* --- inputs ------------------------------------------------------------------------------------------ */
+/* --- inputs ---------------------------------------------------------------------------------- */
 
 /* The agent's answer to a transfer into the box. */
 static int inputs_await_end(const struct run_request *q, int sock)
@@ -114,7 +114,7 @@ int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fai
 	return q->code ? inputs_send_code(q, b, fail) : 0;
 }
 
-/* --- the box ----------------------------------------------------------------------------------------- */
+/* --- the box --------------------------------------------------------------------------------- */
 
 #define TICK_US 10000
 #define NICE 10
@@ -168,12 +168,12 @@ struct job {
 	bool nice; /* we have lowered our priority */
 };
 
-/* --- guarding a command ----------------------------------------------------------------------------- */
+/* --- guarding a command ---------------------------------------------------------------------- */
 
 /*
- * RX-18: a quota says how much CPU a box gets, not that it is taken from one CPU. A thousand threads
- * spread over all of them and claim an equal share of each beside what runs there. So a box weighs
- * less the more it runs at once beyond what its quota can use.
+ * RX-18: a quota says how much CPU a box gets, not that it is taken from one CPU. A thousand
+ * threads spread over all of them and claim an equal share of each beside what runs there. So a box
+ * weighs less the more it runs at once beyond what its quota can use.
  */
 static void job_weigh(struct job *j, uint32_t tasks)
 {
@@ -300,12 +300,13 @@ static int job_guard(struct job *j, const struct run_step *step, struct run_usag
 
 	j->cpu_milli = step->limits.cpu_milli;
 	j->weight_milli = 1000;
-	/* Opens the counters' files while the command is being started: at its end we are waited for. */
+	/* Opens the counters' files while the command is being started: at its end we are waited
+	 * for. */
 	(void)!cgroup_exec_sample(&j->b->cgroup, &j->exec->cgroup, &(struct cgroup_usage){ 0 });
 	return run_guard(&g);
 }
 
-/* --- the steps ------------------------------------------------------------------------------------- */
+/* --- the steps ------------------------------------------------------------------------------- */
 
 /* Has the box come up as it should? */
 static int job_await_box(struct job *j, struct fail *fail)
@@ -453,7 +454,8 @@ int run_in_box(const struct run_request *q, const struct template *t,
 	else if (!r->cancelled_by)
 		(void)note_signal(q, r); /* that came while files were moved */
 	(void)run_emit_end(q);
-	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end otherwise. */
+	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end
+	 * otherwise. */
 	fd_closep(&host.agent_fd);
 	return e;
 }

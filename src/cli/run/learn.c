@@ -98,7 +98,8 @@ static size_t rule_of(const struct learned *l, size_t first, struct rule *ret)
 	return n;
 }
 
-/* A name that passed the grammar is a rule; should something not be one, it is better left out than saved. */
+/* A name that passed the grammar is a rule; should something not be one, it is better left out
+ * than saved. */
 static json_t *learned_rules_json(const struct learned *l)
 {
 	char text[POLICY_RULE_TEXT_SIZE];

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sodium.h>
 
-/* --- outputs ----------------------------------------------------------------------------------------- */
+/* --- outputs --------------------------------------------------------------------------------- */
 
 #define NAMES_MAX ((size_t)8 << 20) /* bytes of all outputs' paths */
 #define REFUSED_MAX 1000            /* refused outputs that are named; the rest is counted */
@@ -134,7 +134,7 @@ static int outputs_fetch(const struct run_request *q, struct box *b, struct run_
 	}
 }
 
-/* --- the run ----------------------------------------------------------------------------------------- */
+/* --- the run --------------------------------------------------------------------------------- */
 
 struct local {
 	const struct run_request *q;

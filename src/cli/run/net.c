@@ -30,7 +30,7 @@ struct run_net {
 	char told_target[NET_TARGET_SIZE];
 };
 
-/* --- what was asked for ------------------------------------------------------------------------------ */
+/* --- what was asked for ---------------------------------------------------------------------- */
 
 static int wish_add_rule(struct run_net_wish *w, const char *text, struct fail *fail)
 {
@@ -102,7 +102,8 @@ static int wish_set_mode(struct run_net_wish *w, const char *text, struct fail *
 	return 0;
 }
 
-/* Opened now, written at the end: nobody learns for minutes and then hears that it cannot be kept. */
+/* Opened now, written at the end: nobody learns for minutes and then hears that it cannot be
+ * kept. */
 static int wish_open_learn_to(struct run_net_wish *w, const char *path, struct fail *fail)
 {
 	fd_closep(&w->learn_fd);
@@ -174,7 +175,8 @@ static int wish_check_bundle(const struct run_net_wish *w, struct fail *fail)
 	return *path ? bundle_read(path, &certificates, fail) : 0;
 }
 
-/* The local user is the operator of his own runs: what he opens counts as if it were in the settings. */
+/* A local user is the operator of such runs: what that user opens counts as if it were in the
+ * settings. */
 static int wish_add_to_settings(struct run_net_wish *w, struct fail *fail)
 {
 	char *to = w->settings->egress_private;
@@ -228,7 +230,7 @@ int run_net_wish_check(const struct run_net_wish *w, struct fail *fail)
 	return 0;
 }
 
-/* --- what egress says -------------------------------------------------------------------------------- */
+/* --- what egress says ------------------------------------------------------------------------ */
 
 #define TOLD_MAX 100
 #define EVENTS_PER_TURN 64
@@ -239,7 +241,7 @@ int run_net_fd(const struct run_net *n)
 	return n->sock;
 }
 
-/* --- as it happens ----------------------------------------------------------------------------------------------- */
+/* --- as it happens --------------------------------------------------------------------------- */
 
 /* The option that would have allowed it; "" where there is none. */
 static void refusal_remedy(unsigned reason, const char *target, const struct net_address *address,
@@ -324,7 +326,7 @@ void run_net_read(struct run_net *n, const struct run_request *q)
 	}
 }
 
-/* --- afterwards, from the result --------------------------------------------------------------------------------- */
+/* --- afterwards, from the result ------------------------------------------------------------- */
 
 static const char *network_text(const json_t *o, const char *key)
 {
@@ -492,7 +494,7 @@ void run_net_notes(const struct run_request *q, const struct run_result *r)
 		network_hint(network);
 }
 
-/* --- egress ------------------------------------------------------------------------------------------ */
+/* --- egress ---------------------------------------------------------------------------------- */
 
 #define BOX_ID "run" /* egress knows one box, this one */
 #define ANSWER_US (UINT64_C(10) * 1000000)
@@ -503,7 +505,7 @@ static int net_lost(struct fail *fail, int err)
 	return fail_set(fail, -err, "egress", "cannot talk to glovebox-egress: %s", strerror(-err));
 }
 
-/* --- start -------------------------------------------------------------------------------------------------- */
+/* --- start ----------------------------------------------------------------------------------- */
 
 /* One end of a new pair is ours, the other is where egress looks for its server. */
 static int net_introduce_server(struct run_net *n)
@@ -562,7 +564,7 @@ void run_net_free(struct run_net *n)
 	free(n);
 }
 
-/* --- doors and rules ------------------------------------------------------------------------------------------- */
+/* --- doors and rules ------------------------------------------------------------------------- */
 
 static void doors_closep(struct doors *d)
 {
@@ -648,11 +650,11 @@ int run_net_open(struct run_net *n, const struct run_net_wish *w, const struct b
 		       0;
 }
 
-/* --- end ------------------------------------------------------------------------------------------------------ */
+/* --- end ------------------------------------------------------------------------------------- */
 
 /*
- * The box is closed, which ends what it still has open; then egress is asked something that it answers only after it
- * has told all of that. (The answer is that there is no such box.)
+ * The box is closed, which ends what it still has open; then egress is asked something that it
+ * answers only after it has told all of that. (The answer is that there is no such box.)
  */
 static void net_hear_last_words(struct run_net *n)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and shells get of a run: its output, kept for the JSON result or written on at once, and how it ended. */
+/* What people and shells get of a run: its output, kept for the JSON result or written on at
+ * once, and how it ended. */
 #include "cli/run/run.h"
 
 #include "box/breakable.h"
@@ -7,7 +8,7 @@
 
 #include <poll.h>
 
-/* --- what the program prints ------------------------------------------------------------------------- */
+/* --- what the program prints ----------------------------------------------------------------- */
 
 static struct termsafe safe[2];
 static signed char is_terminal[2] = { -1, -1 };
@@ -93,7 +94,7 @@ void run_emit_break(void)
 	err_in_line = false;
 }
 
-/* --- how it ended ------------------------------------------------------------------------------------ */
+/* --- how it ended ---------------------------------------------------------------------------- */
 
 void run_tell(const struct run_request *q, const struct run_result *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox run: reads the command line, checks everything that can be checked without a box, then runs.
- * Whatever is wrong up to there is one line, status 2, and nothing created.
+ * glovebox run: reads the command line, checks everything that can be checked without a box, then
+ * runs. Whatever is wrong up to there is one line, status 2, and nothing created.
  */
 #include "cli/run/run.h"
 
@@ -99,7 +99,8 @@ static int prepare_out_dir(const char *path, struct out_dir *ret, struct fail *f
 	return 0;
 }
 
-/* Of a local run: the service has its own. A root directory that somebody else made has no certificates of ours. */
+/* Of a local run: the service has its own. A root directory that somebody else made has no
+ * certificates of ours. */
 static const char *const *network_variables(const struct run_request *q)
 {
 	if (!run_net_wanted(&q->net))

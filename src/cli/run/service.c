@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: the request becomes the JSON that POST /v1/run takes and goes through a pipe to glovebox-client,
- * which speaks HTTP. From another pipe come its answers, one JSON object per line: output as it is printed, at the
- * end the result. Two pipes and one poll loop; nothing is believed before it has been parsed.
+ * Theory of operation: the request becomes the JSON that POST /v1/run takes and goes through a pipe
+ * to glovebox-client, which speaks HTTP. From another pipe come its answers, one JSON object per
+ * line: output as it is printed, at the end the result. Two pipes and one poll loop; nothing is
+ * believed before it has been parsed.
  */
 #include "cli/run/service.h"
 
@@ -22,7 +23,7 @@
 #define RUN_SERVICE_BODY_MAX                                                                       \
 	((size_t)700 << 10) /* what the service takes, less what base64 and JSON add */
 
-/* --- as JSON: the request, and the result that comes back -------------------------------------------- */
+/* --- as JSON: the request, and the result that comes back ------------------------------------ */
 
 /* What a descriptor has, as base64. */
 static json_t *request_contents(int fd)
@@ -152,7 +153,8 @@ static void result_usage(const json_t *o, struct run_usage *u)
 	u->written_bytes = result_count(o, "written_bytes");
 }
 
-/* One file of the results, below a descriptor; its path's components are hostile until they were looked at. */
+/* One file of the results, below a descriptor; its path's components are hostile until they were
+ * looked at. */
 static int result_save(int dir_fd, const char *path, const unsigned char *data, size_t len)
 {
 	_cleanup_(fd_closep) int at = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
@@ -213,7 +215,7 @@ static int result_outputs(const struct run_request *q, const json_t *list, struc
 	return 0;
 }
 
-/* The service names a limit by its own field; who typed options is to read those. */
+/* The service names a limit by its own field; a person who typed options reads those. */
 static void result_message(const char *message, struct run_result *r)
 {
 	(void)snprintf(r->message, sizeof(r->message), "%s", message);
@@ -254,7 +256,7 @@ static int run_service_result(const struct run_request *q, json_t *o, struct run
 
 #define LINE_MAX_BYTES ((size_t)128 << 20)
 
-/* --- may it go there? -------------------------------------------------------------------------------------- */
+/* --- may it go there? ------------------------------------------------------------------------ */
 
 /* A service of this machine whose key we may read. */
 static bool service_is_near(void)
@@ -295,7 +297,7 @@ int run_service_possible(const struct run_request *q, struct fail *fail)
 			"no service is running here that you may use (see 'glovebox serve --help')");
 	if (strchr(q->template_name, '/'))
 		return fail_set(fail, ENOTSUP, "service", "--template DIR works only with --local");
-	/* Only whoever has the machine may open it up, and the service has many users. */
+	/* Only the owner of the machine may open it up, and the service has many users. */
 	if (q->net.learn || *q->net.open)
 		return fail_set(fail, ENOTSUP, "service", "%s works only with --local",
 				q->net.learn ? "--net learn" : "--allow-private");
@@ -403,7 +405,7 @@ static int service_on_bytes(struct conversation *c, int fd)
 	return 1;
 }
 
-/* --- the other program ---------------------------------------------------------------------------------------- */
+/* --- the other program ----------------------------------------------------------------------- */
 
 /* The request is in a file of memory, so writing it cannot wait for its reader. */
 static int request_fd(const char *text)

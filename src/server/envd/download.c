@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET and HEAD of /files. The agent opens the file once and tells what it is before it sends a byte, so length, time
- * and bytes are of one file, whatever happens to its name meanwhile. What breaks off in the middle resets the
- * connection: a client that counts has fewer bytes than it was promised, one that does not gets an error.
+ * GET and HEAD of /files. The agent opens the file once and tells what it is before it sends a
+ * byte, so length, time and bytes are of one file, whatever happens to its name meanwhile. What
+ * breaks off in the middle resets the connection: a client that counts has fewer bytes than it was
+ * promised, one that does not gets an error.
  */
 #include "server/envd/envd.h"
 
@@ -11,7 +12,7 @@
 
 #include <zlib.h>
 
-/* --- gzip -------------------------------------------------------------------------------------------- */
+/* --- gzip ------------------------------------------------------------------------------------ */
 
 #define GZIP_WINDOW (15 + 16) /* the largest window, and a gzip header */
 #define GZIP_MEMORY 8
@@ -85,13 +86,13 @@ static void gzip_close(void *arg)
 
 static const struct stream gzip_stream = { .read = gzip_read, .close = gzip_close };
 
-/* --- the file ---------------------------------------------------------------------------------------- */
+/* --- the file -------------------------------------------------------------------------------- */
 
 #define TIMEOUT_MS 60000 /* without a byte from the box */
 
 /*
- * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's socket only tells
- * how it ends. So each byte is copied once to us and once to the client.
+ * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's
+ * socket only tells how it ends. So each byte is copied once to us and once to the client.
  */
 struct download {
 	struct talk *talk;
@@ -109,7 +110,8 @@ static void download_close(void *arg)
 	free(d);
 }
 
-/* The agent says something, or is gone, while bytes are missing. What it has put into the pipe before can be read. */
+/* The agent says something, or is gone, while bytes are missing. What it has put into the pipe
+ * before can be read. */
 static int last_word(struct download *d)
 {
 	int r = talk_recv_now(d->talk);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data plane: what a sandbox's logical port 49983 answers. In E2B a daemon in the sandbox does this; here it
- * is the server, which asks the box's agent. Everything the agent says is hostile: it is checked here, field by
- * field, and an agent that breaks the protocol is not asked anything further on that operation.
+ * The data plane: what a sandbox's logical port 49983 answers. In E2B a daemon in the sandbox does
+ * this; here it is the server, which asks the box's agent. Everything the agent says is hostile: it
+ * is checked here, field by field, and an agent that breaks the protocol is not asked anything
+ * further on that operation.
  */
 #pragma once
 
@@ -15,7 +16,7 @@ extern const struct route envd_routes[]; /* port 49983; ends with operation == N
 #define ENVD_TAG_MAX 256
 #define ENVD_WAIT_MS 60000 /* for an answer of the agent, unless the client gives less */
 
-/* --- one question to the agent (envd/talk.c) -------------------------------------------------------- */
+/* --- one question to the agent (envd/talk.c) ------------------------------------------------- */
 
 struct talk {
 	struct request *request; /* NULL for one that outlives its request */
@@ -44,14 +45,15 @@ _must_check_ int talk_env(struct talk *t, const char *name, const char *value);
 _must_check_ int talk_recv(struct talk *t);
 /* However long sending took: the time for the answer begins now. */
 void talk_wait_anew(struct talk *t);
-/* From now on it may take as long as the client waits: what Connect-Timeout-Ms says, else for ever. */
+/* From now on it may take as long as the client waits: what Connect-Timeout-Ms says, else for
+ * ever. */
 void talk_wait_with_client(struct talk *t);
 int talk_left_ms(const struct talk *t); /* of that time, as poll() wants it */
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
 _must_check_ int talk_recv_now(struct talk *t);
-/* A pipe for a file's bytes, of which ours (0: to read, 1: to write) does not block. What it holds, as far as the kernel
- * lets us: ENVD_PIPE_SIZE or less. */
+/* A pipe for a file's bytes, of which ours (0: to read, 1: to write) does not block. What it
+ * holds, as far as the kernel lets us: ENVD_PIPE_SIZE or less. */
 #define ENVD_PIPE_SIZE (1 << 20)
 _must_check_ int talk_pipe(int ret[2], unsigned ours);
 /* Waits for DONE: 0; 1 when FAILED came instead, with *ret_failed; anything else is -EPROTO. */
@@ -62,7 +64,7 @@ _must_check_ int talk_failed(const struct wire_frame *f, struct wire_failed *ret
 /* Notes in the log that this box's agent broke the protocol; `what` is ours. Returns -EPROTO. */
 int envd_broken(struct sandbox *b, const char *what);
 
-/* --- commands --------------------------------------------------------------------------------------- */
+/* --- commands -------------------------------------------------------------------------------- */
 
 /* What Start asks for. The texts belong to the message. */
 struct envd_start {
@@ -124,11 +126,12 @@ int envd_input_data(struct request *r, const char *data, size_t len);
 int envd_input_handle(struct request *r);
 void envd_input_done(struct request *r);
 
-/* Follows a command whose operation is open (and given away). start is NULL for one that runs already. */
+/* Follows a command whose operation is open (and given away). start is NULL for one that runs
+ * already. */
 int envd_follow(struct talk *t, const char *user, const struct envd_start *start, uint32_t pid,
 		uint64_t timeout_ms);
 
-/* --- files ------------------------------------------------------------------------------------------ */
+/* --- files ----------------------------------------------------------------------------------- */
 
 /* What the agent says a file is, checked. The texts point into the frame and are not terminated. */
 struct envd_entry {
@@ -177,10 +180,11 @@ struct envd_watch {
 
 #define ENVD_WATCH_LOST "changes came too fast and some were lost"
 _must_check_ int envd_watch_open(struct talk *t, const json_t *message, struct rpc_error *e);
-/* The next event: 1. -EAGAIN when there is none now, -EOVERFLOW when some were lost, or as talk_recv(). */
+/* The next event: 1. -EAGAIN when there is none now, -EOVERFLOW when some were lost, or as
+ * talk_recv(). */
 _must_check_ int envd_watch_next(struct envd_watch *w, json_t **ret);
 
-/* --- plain HTTP -------------------------------------------------------------------------------------- */
+/* --- plain HTTP ------------------------------------------------------------------------------ */
 
 int envd_files_read(struct request *r);   /* envd/download.c */
 int envd_upload_begin(struct request *r); /* envd/upload.c */

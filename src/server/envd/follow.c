@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following a command: from the agent's frames to the client's stream of events. The order is the protocol's and
- * the agent is held to it:
+ * Following a command: from the agent's frames to the client's stream of events. The order is the
+ * protocol's and the agent is held to it:
  *
  *	STARTED, then OUT, ERR or PTY in any number, then EXIT; or FAILED alone
  *
@@ -135,7 +135,7 @@ static int follow_on_exit(struct rpc_stream *s, struct follow *f)
 	if (!f->started || envd_exit_text(end, status) < 0)
 		return -EPROTO;
 	limit = sandbox_judge(f->talk->op.sandbox, end, &limits);
-	/* With which time-out it began, who came later does not know. */
+	/* A client that came later does not know with which time-out it began. */
 	if (limit != RUN_LIMIT_NONE && (f->began || limit != RUN_LIMIT_TIME))
 		run_limit_text(limit, &limits, &run_words_command, why);
 	if (f->began)

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* --- what the agent says a file is ------------------------------------------------------------------- */
+/* --- what the agent says a file is ----------------------------------------------------------- */
 
 #define MODE_MAX 07777
 #define SETUID 04000
@@ -159,7 +159,7 @@ json_t *envd_entry_json(const struct envd_entry *entry)
 	return info;
 }
 
-/* --- calls about one file ---------------------------------------------------------------------------- */
+/* --- calls about one file -------------------------------------------------------------------- */
 
 int envd_fs_open(struct talk *t, const struct wire_fs *request, const char *user,
 		 const char *const *paths, size_t n_paths)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ListDir. A list may have a million entries, so it is written while it comes in: the first answer of the agent
- * decides whether there is a list at all, and one that breaks off later resets the connection.
+ * ListDir. A list may have a million entries, so it is written while it comes in: the first answer
+ * of the agent decides whether there is a list at all, and one that breaks off later resets the
+ * connection.
  */
 #include "server/envd/envd.h"
 

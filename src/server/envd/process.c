@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of process.Process: the list of commands, what is said to one, Start and Connect, StreamInput. */
+/* Calls of process.Process: the list of commands, what is said to one, Start and Connect,
+ * StreamInput. */
 #include "server/envd/envd.h"
 
 #define COMMANDS_MAX 256 /* in a list; an agent has no more */
@@ -214,7 +215,8 @@ static int send_input_finish(struct talk *t, uint32_t pid, struct rpc_error *e)
 	return r;
 }
 
-/* As talk_send(); while there is no room it waits, but neither for a client that has gone nor past an answer. */
+/* As talk_send(); while there is no room it waits, but neither for a client that has gone nor
+ * past an answer. */
 static int send_when_room(struct talk *t, enum wire_type type, const void *data, size_t len)
 {
 	int r = talk_send(t, type, data, len);
@@ -225,13 +227,14 @@ static int send_when_room(struct talk *t, enum wire_type type, const void *data,
 	if (r <= 0)
 		return r < 0 ? r : -ETIMEDOUT;
 	r = talk_send(t, type, data, len);
-	/* Still no room: then the agent has answered already, which is for the reader to find out. */
+	/* Still no room: then the agent has answered already, which is for the reader to find
+	 * out. */
 	return r == -ETIMEDOUT ? 0 : r;
 }
 
 /*
- * Input that a command does not read waits, as in a pipe, for as long as the client does: who is told that it was not
- * taken in time cannot know what became of it.
+ * Input that a command does not read waits, as in a pipe, for as long as the client does: who is
+ * told that it was not taken in time cannot know what became of it.
  */
 static int send_input_data(struct talk *t, const unsigned char *data, size_t len)
 {
@@ -294,7 +297,7 @@ int envd_process_close_stdin(struct request *r)
 	return rpc_unary(r, call_close_stdin);
 }
 
-/* --- Start and Connect ------------------------------------------------------------------------------- */
+/* --- Start and Connect ----------------------------------------------------------------------- */
 
 #define NOFILE_MAX 4096
 #define OOM_SCORE_COMMAND 800 /* before the agent, which has to tell of it */
@@ -454,11 +457,12 @@ int envd_process_connect(struct request *r)
 	return n;
 }
 
-/* --- StreamInput ------------------------------------------------------------------------------------- */
+/* --- StreamInput ----------------------------------------------------------------------------- */
 
 /*
- * StreamInput: input for a command while the request is still being sent. The body is a row of messages: first
- * which command, then its input in pieces, keepalives in between. Memory: one message.
+ * StreamInput: input for a command while the request is still being sent. The body is a row of
+ * messages: first which command, then its input in pieces, keepalives in between. Memory: one
+ * message.
  */
 
 struct input {
@@ -572,7 +576,8 @@ int envd_input_data(struct request *r, const char *data, size_t len)
 	struct input *in = r->state;
 
 	while (len > 0 && !in->failed) {
-		/* There is always room for one message, so what does not fit now fits after it was taken. */
+		/* There is always room for one message, so what does not fit now fits after it
+		 * was taken. */
 		size_t n = MIN(len, in->body.max - in->body.len);
 
 		in->failed = buf_add(&in->body, data, n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The messages of process.Process, both ways. The texts of a command's end are those of Go, which E2B's clients look at. */
+/* The messages of process.Process, both ways. The texts of a command's end are those of Go,
+ * which E2B's clients look at. */
 #include "server/envd/envd.h"
 
 #include "base/utf8.h"
@@ -7,7 +8,7 @@
 
 #include <signal.h>
 
-/* --- what clients ask for ---------------------------------------------------------------------------- */
+/* --- what clients ask for -------------------------------------------------------------------- */
 
 #define ARGS_MAX 4000 /* the agent takes 4096, the command's own name among them */
 #define ENVS_MAX 900  /* and 1024 variables, the service's own among them */
@@ -142,7 +143,7 @@ int envd_decode_signal(const json_t *message, uint32_t *ret, struct rpc_error *e
 	return rpc_fail(e, RPC_UNIMPLEMENTED, "signal: must be SIGNAL_SIGKILL or SIGNAL_SIGTERM");
 }
 
-/* --- what they are told ------------------------------------------------------------------------------ */
+/* --- what they are told ---------------------------------------------------------------------- */
 
 /* base64 and numbers need no escaping, so these messages are put together from fixed text. */
 static int event_add(struct buf *out, const char *text)
@@ -229,11 +230,12 @@ int envd_event_end(struct buf *out, const struct wire_exit *end, const char *why
 	return event_add(out, text);
 }
 
-/* --- what the agent keeps beside a command ----------------------------------------------------------- */
+/* --- what the agent keeps beside a command --------------------------------------------------- */
 
 /*
- * The agent keeps a label beside each command, so that List knows what was started even when another server
- * process started it. It comes back from the box, so it is read as what it is: something the box says.
+ * The agent keeps a label beside each command, so that List knows what was started even when
+ * another server process started it. It comes back from the box, so it is read as what it is:
+ * something the box says.
  */
 
 static json_t *label_json(const struct envd_start *start, bool with_envs, bool with_args)
@@ -258,7 +260,8 @@ static json_t *label_json(const struct envd_start *start, bool with_envs, bool w
 	return label;
 }
 
-/* As much of it as there is room for: a list shows what runs, it need not be able to start it again. */
+/* As much of it as there is room for: a list shows what runs, it need not be able to start it
+ * again. */
 int envd_label_make(const struct envd_start *start, struct buf *ret)
 {
 	static const struct {

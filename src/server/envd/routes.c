@@ -4,7 +4,7 @@
 
 #include "server/control/control.h"
 
-/* --- what is neither a command nor a file ------------------------------------------------------------ */
+/* --- what is neither a command nor a file ---------------------------------------------------- */
 
 static json_t *in_mib(const json_t *sample, const char *name)
 {
@@ -109,7 +109,7 @@ static int envd_files_compose(struct request *r)
 	return n < 0 ? rpc_reply_gone(r, n) : reply_composed(r, t, user, path);
 }
 
-/* --- the routes -------------------------------------------------------------------------------------- */
+/* --- the routes ------------------------------------------------------------------------------ */
 
 #define UNARY(name, function)                                                                      \
 	{                                                                                          \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST /files, in three layers, with constant memory but for a few words about each file, which are
- * bounded: the request (what kind of body it is, gzip, the reply), multipart (which part goes where), and
- * one file on its way into the box.
+ * bounded: the request (what kind of body it is, gzip, the reply), multipart (which part goes
+ * where), and one file on its way into the box.
  */
 #include "server/envd/envd.h"
 
@@ -61,7 +61,7 @@ static int upload_fail(struct upload *u, unsigned status, const char *fmt, ...)
 	return -EREMOTEIO;
 }
 
-/* --- one file on its way into the box ---------------------------------------------------------------- */
+/* --- one file on its way into the box -------------------------------------------------------- */
 
 #define LARGE_PIECE (UINT64_C(16) << 10)
 #define SMALL_REST (UINT64_C(4) << 10)
@@ -85,8 +85,8 @@ static int send_attrs(struct talk *t, const struct buf *attrs)
 }
 
 /*
- * Two parts of one request for the same file: the later would silently win. Paths are any bytes, and as long as the
- * client likes: what is kept is a hash of each, as text.
+ * Two parts of one request for the same file: the later would silently win. Paths are any bytes,
+ * and as long as the client likes: what is kept is a hash of each, as text.
  */
 static int claim(struct upload *u, const char *path)
 {
@@ -169,7 +169,7 @@ static int send_frame(struct upload *u, const void *data, size_t len)
 	size_t before = s->n;
 	int r;
 
-	/* Sending two gigabytes to somebody who has refused already would be a waste. */
+	/* Sending two gigabytes to an agent that has refused already would be a waste. */
 	if (poll(&p, 1, 0) > 0)
 		return sink_failure(u);
 	s->n = 0;
@@ -279,18 +279,20 @@ static void sink_undo(struct upload *u)
 	sink_drop(u);
 }
 
-/* --- the rest of a large one ------------------------------------------------------------------------- */
+/* --- the rest of a large one ----------------------------------------------------------------- */
 
 /*
- * The rest of a large body that is a file as it is: the kernel moves it from the connection into a pipe which the box
- * reads, so none of it is copied here. What the box gets is the read end of a pipe in which there is nothing but this body.
+ * The rest of a large body that is a file as it is: the kernel moves it from the connection into a
+ * pipe which the box reads, so none of it is copied here. What the box gets is the read end of a
+ * pipe in which there is nothing but this body.
  */
 
 /* Less is not worth a pipe, and a connection that cannot be used again. */
 #define POUR_MIN (UINT64_C(1) << 20)
 #define STALL_MS 10000 /* AG-09: in which the box reads nothing */
 
-/* Until there is more of the body and room for it. A box that says something meanwhile has failed. */
+/* Until there is more of the body and room for it. A box that says something meanwhile has
+ * failed. */
 static int wait_for_both(struct upload *u, int pipe_fd)
 {
 	struct pollfd said = { .fd = u->sink.talk->op.sock, .events = POLLIN };
@@ -314,7 +316,8 @@ static int pour_some(struct upload *u, int pipe_fd)
 		if (r < 0)
 			return r;
 		n = body_splice(u->request, pipe_fd);
-		/* Both are there, and nothing moves: TCP's urgent data, of which HTTP knows nothing. It would be so for ever. */
+		/* Both are there, and nothing moves: TCP's urgent data, of which HTTP knows
+		 * nothing. It would be so for ever. */
 		if (n == -EAGAIN)
 			return -ECONNRESET;
 	}
@@ -349,7 +352,8 @@ static int sink_pour(struct upload *u)
 		return 0; /* it goes on in frames */
 	theirs = fds[0];
 	ours = fds[1];
-	/* The kernel gives all pipes of a user so much and no more. Through a small one it takes longer than in frames. */
+	/* The kernel gives all pipes of a user so much and no more. Through a small one it takes
+	 * longer than in frames. */
 	if (r < ENVD_PIPE_SIZE)
 		return 0;
 	r = send_pipe(u, theirs);
@@ -359,7 +363,7 @@ static int sink_pour(struct upload *u)
 	return r;
 }
 
-/* --- multipart --------------------------------------------------------------------------------------- */
+/* --- multipart ------------------------------------------------------------------------------- */
 
 #define PARTS_BUFFER (UINT64_C(128) << 10)
 #define PART_NAME "file" /* parts of another name are not files */
@@ -381,8 +385,8 @@ static int find_target(struct upload *u, const char *filename, char ret[WIRE_PAT
 }
 
 /*
- * libmicrohttpd may tell of a part's beginning twice, with nothing in it the first time. Two empty parts of one
- * name look the same, and mean the same.
+ * libmicrohttpd may tell of a part's beginning twice, with nothing in it the first time. Two empty
+ * parts of one name look the same, and mean the same.
  */
 static bool is_beginning(const struct upload *u, const char *target, uint64_t off)
 {
@@ -473,7 +477,7 @@ static void parts_drop(struct upload *u)
 	u->parts = NULL;
 }
 
-/* --- the request ------------------------------------------------------------------------------------- */
+/* --- the request ----------------------------------------------------------------------------- */
 
 #define GZIP_WINDOW (15 + 16)        /* the largest window, and a gzip header */
 #define DROP_MAX (UINT64_C(8) << 30) /* of a body that nobody wants any more */
@@ -552,8 +556,9 @@ static int upload_read_request(struct upload *u)
 }
 
 /*
- * Something went wrong. What was not finished leaves nothing behind. The library can send a reply only once the
- * body has come, and a client that is told nothing cannot know that the disk is full: so the rest is read and dropped.
+ * Something went wrong. What was not finished leaves nothing behind. The library can send a reply
+ * only once the body has come, and a client that is told nothing cannot know that the disk is full:
+ * so the rest is read and dropped.
  */
 static int upload_give_up(struct upload *u, int err)
 {

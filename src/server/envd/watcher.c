@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watchers that are asked for their events, for clients that cannot keep a stream open. What has not been asked
- * for yet waits in the operation's socket, which is bounded; behind it in the box's inotify queue, which is too.
- * So a watcher costs a descriptor here and no thread, and one that nobody asks any more is ended after a while.
+ * Watchers that are asked for their events, for clients that cannot keep a stream open. What has
+ * not been asked for yet waits in the operation's socket, which is bounded; behind it in the box's
+ * inotify queue, which is too. So a watcher costs a descriptor here and no thread, and one that
+ * nobody asks any more is ended after a while.
  */
 #include "server/envd/envd.h"
 
@@ -53,7 +54,8 @@ static void watcher_put(struct watcher *w)
 		watcher_free(w);
 }
 
-/* A reference; NULL when this sandbox has no such watcher. With `remove`, the watchers's own instead. */
+/* A reference; NULL when this sandbox has no such watcher. With `remove`, the watchers's own
+ * instead. */
 static struct watcher *watcher_find(const struct sandbox *b, const char *id, bool remove)
 {
 	struct watcher **at = &watchers, *w;
@@ -116,7 +118,8 @@ static bool watcher_hung_up(const struct watcher *w)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* Takes those out that are not in use (which have a reference beside the watchers's) and to be ended. */
+/* Takes those out that are not in use (which have a reference beside the watchers's) and to be
+ * ended. */
 static struct watcher *watcher_take_old(uint64_t now)
 {
 	struct watcher *old = NULL, **at = &watchers;

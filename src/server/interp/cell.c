@@ -6,12 +6,13 @@
 
 #include <signal.h>
 
-/* --- on its way into the box ------------------------------------------------------------------------- */
+/* --- on its way into the box ----------------------------------------------------------------- */
 
 /*
- * A cell on its way into the box. The agent reads it when its turn comes, which may be hours from now, so what does not
- * fit into the socket waits here, and nobody ever blocks. A cell whose context has no interpreter, or whose interpreter
- * died while it waited, is sent again to a new one; once it has begun it is never run twice.
+ * A cell on its way into the box. The agent reads it when its turn comes, which may be hours from
+ * now, so what does not fit into the socket waits here, and nobody ever blocks. A cell whose
+ * context has no interpreter, or whose interpreter died while it waited, is sent again to a new
+ * one; once it has begun it is never run twice.
  */
 
 #define FIRST_WORD_US UINT64_C(200000) /* how long the head of the reply may wait for it */
@@ -120,7 +121,8 @@ static int cell_push(struct interp_cell *c)
 		memcpy(&head, o->frames.data + o->at, sizeof(head));
 		r = wire_send(c->talk->op.sock, (enum wire_type)head.type,
 			      o->frames.data + o->at + sizeof(head), head.len);
-		/* An agent that hung up may have said why before: that is for the reader to find out. */
+		/* An agent that hung up may have said why before: that is for the reader to find
+		 * out. */
 		if (r < 0 && r != -EPIPE)
 			return r;
 		o->at = r < 0 ? o->frames.len : o->at + sizeof(head) + head.len;
@@ -189,11 +191,13 @@ int interp_cell_again(struct interp_cell *c, const struct wire_failed *failed, s
 
 	if (!context_is_missing(failed) || ++c->tries >= TRIES_MAX)
 		return cell_refused(failed, e);
-	/* The context may have been removed while the cell waited. If it was restarted, the cell is for the new one. */
+	/* The context may have been removed while the cell waited. If it was restarted, the cell
+	 * is for the new one. */
 	r = interp_find(c->request->sandbox, c->target.name, &c->target, e);
 	if (r == 0 && failed->err == ENOENT) {
 		r = interp_make(c->request, &c->target, c->way, e);
-		/* One that was ended by a restart before it was ready says nothing about the next. */
+		/* One that was ended by a restart before it was ready says nothing about the
+		 * next. */
 		if (r == -EREMOTEIO &&
 		    interp_fate(c->request->sandbox, &c->target) == INTERP_RESTARTED)
 			r = 0;
@@ -219,19 +223,20 @@ int interp_cell_begin(struct interp_cell *c, struct rpc_error *e)
 	return r;
 }
 
-/* --- what comes back of it --------------------------------------------------------------------------- */
+/* --- what comes back of it ------------------------------------------------------------------- */
 
 /*
- * Following a cell: from the agent's frames to the client's lines. The order is the protocol's and the agent is held to
- * it:
+ * Following a cell: from the agent's frames to the client's lines. The order is the protocol's and
+ * the agent is held to it:
  *
  *	STARTED, then OUT, ERR, SPILLED and events (EVENT…, EVENT_END) in any number, then CELL_END; or FAILED alone
  *
- * One of the events at most is an error. Of those that show nothing there may be a few: to read them is work, and as
- * nobody has to read what comes of it, nothing else would hold a cell back.
+ * One of the events at most is an error. Of those that show nothing there may be a few: to read
+ * them is work, and as nobody has to read what comes of it, nothing else would hold a cell back.
  *
- * When the client goes, the socket is closed and the agent interrupts the cell. An interpreter's error is held back to
- * the end: if a limit was the reason, the client is told of that and not of the interruption it looked like.
+ * When the client goes, the socket is closed and the agent interrupts the cell. An interpreter's
+ * error is held back to the end: if a limit was the reason, the client is told of that and not of
+ * the interruption it looked like.
  */
 
 #define EARLY_MAX ((size_t)32 << 10)
@@ -254,7 +259,7 @@ struct cell_stream {
 	json_t *error; /* what the interpreter said went wrong */
 };
 
-/* --- output before the number -------------------------------------------------------------------------- */
+/* --- output before the number ---------------------------------------------------------------- */
 
 static int release_output(struct interp_stream *s, struct cell_stream *f)
 {
@@ -265,7 +270,7 @@ static int release_output(struct interp_stream *s, struct cell_stream *f)
 	return r;
 }
 
-/* --- the end --------------------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------- */
 
 static int cell_hold_error(struct cell_stream *f, json_t *error)
 {
@@ -279,7 +284,8 @@ static int cell_hold_error(struct cell_stream *f, json_t *error)
 static int result_too_large(struct cell_stream *f)
 {
 	if (f->error)
-		return 0; /* one error is all a cell can have, and the interpreter's own says more */
+		/* One error is all a cell can have, and the interpreter's own says more. */
+		return 0;
 	return cell_hold_error(f, interp_error("ResultTooLarge",
 					       "a result of the cell was larger than can be sent; "
 					       "write it to a file instead",
@@ -377,9 +383,10 @@ static int cell_on_end(struct interp_stream *s, struct cell_stream *f)
 	return r < 0 ? r : interp_stream_end(s, end.died);
 }
 
-/* --- on the way ------------------------------------------------------------------------------------------ */
+/* --- on the way ------------------------------------------------------------------------------ */
 
-/* An interpreter can say what it likes; one line in the log is enough to find out why something is missing. */
+/* An interpreter can say what it likes; one line in the log is enough to find out why something
+ * is missing. */
 static int drop_event(struct cell_stream *f, const char *what)
 {
 	if (!f->complained)
@@ -418,7 +425,8 @@ static int cell_show(struct interp_stream *s, struct cell_stream *f, enum wire_e
 static int cell_on_event(struct interp_stream *s, struct cell_stream *f)
 {
 	const struct wire_event *e = (const struct wire_event *)f->cell.talk->frame.data;
-	/* One of many values at a time: what it takes while it is read is a multiple of its size. */
+	/* One of many values at a time: what it takes while it is read is a multiple of its
+	 * size. */
 	static pthread_mutex_t heavy = PTHREAD_MUTEX_INITIALIZER;
 	bool is_heavy = interp_event_is_heavy(f->event.text.data, f->event.text.len),
 	     is_error = e->kind == WIRE_EVENT_ERROR;
@@ -478,7 +486,7 @@ static int cell_on_spilled(struct interp_stream *s, struct cell_stream *f)
 	return interp_line_output(&s->out, &f->err, true, text, strlen(text));
 }
 
-/* --- frames ---------------------------------------------------------------------------------------------- */
+/* --- frames ---------------------------------------------------------------------------------- */
 
 /* The head of the reply has gone, so what went wrong is told in lines. */
 static int cell_end_with(struct interp_stream *s, const char *name, const char *value)
@@ -565,7 +573,8 @@ static int cell_pump(struct interp_stream *s)
 			return 0;
 		if (r > 0)
 			r = cell_on_frame(s, f);
-		/* AG-04: what the agent may not say here ends the stream, and nothing more is read from it. */
+		/* AG-04: what the agent may not say here ends the stream, and nothing more is
+		 * read from it. */
 		if (r == -EPROTO)
 			r = cell_end_with(s, "SandboxError",
 					  "the sandbox gave an answer that makes no sense");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of port 49999: contexts (list, make, restart, remove), the languages they can have, POST /execute. */
+/* The handlers of port 49999: contexts (list, make, restart, remove), the languages they can
+ * have, POST /execute. */
 #include "server/interp/interp.h"
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@ static int interp_health(struct request *r)
 		json_string("OK")); /* a sandbox that is gone has been answered for before */
 }
 
-/* --- languages ------------------------------------------------------------------------------------------- */
+/* --- languages ------------------------------------------------------------------------------- */
 
 static void list_names(const struct language *list, size_t n, char ret[static NAMES_SIZE])
 {
@@ -46,7 +47,7 @@ int interp_language(const char *name, const struct language **ret, struct rpc_er
 	return 0;
 }
 
-/* --- contexts -------------------------------------------------------------------------------------------- */
+/* --- contexts -------------------------------------------------------------------------------- */
 
 int interp_contexts_list(struct request *r)
 {
@@ -79,7 +80,8 @@ static int again(struct interp_cell *c, struct rpc_error *e)
 	return r < 0 ? r : interp_cell_again(c, &failed, e);
 }
 
-/* What is there already comes without waiting, so an agent that always has something to say needs its own end. */
+/* What is there already comes without waiting, so an agent that always has something to say
+ * needs its own end. */
 static int context_await(struct interp_cell *c)
 {
 	int r = clock_boot_us() < c->talk->until_us ? interp_cell_await(c, c->talk->until_us) : 0;
@@ -124,7 +126,7 @@ static int context_prepare(struct request *r, const struct interp_target *t, str
 	bool ended = false;
 	int n = interp_cell_init(&c, r, t, NULL);
 
-	c.way = INTERP_SCIENCE; /* who makes a context means to use it */
+	c.way = INTERP_SCIENCE; /* a client that makes a context means to use it */
 	if (n == 0)
 		n = interp_cell_begin(&c, e);
 	while (n >= 0 && !ended) {
@@ -223,7 +225,7 @@ static int interp_contexts_restart(struct request *r)
 	return end_context(r, false);
 }
 
-/* --- POST /execute ------------------------------------------------------------------------------------- */
+/* --- POST /execute --------------------------------------------------------------------------- */
 
 int interp_reply_error(struct request *r, int err, const struct rpc_error *e)
 {
@@ -297,9 +299,10 @@ int interp_execute_handle(struct request *r)
 	return n < 0 ? interp_reply_error(r, n, &e) : run_cell(r, &t, &x);
 }
 
-/* --- the routes -------------------------------------------------------------------------------------- */
+/* --- the routes ------------------------------------------------------------------------------ */
 
-/* Clients show the sandbox's token for cells only; who knows the sandbox's id may list and make contexts. */
+/* Clients show the sandbox's token for cells only; a client that knows the sandbox's id may list
+ * and make contexts. */
 const struct route interp_routes[] = {
 	{
 		.operation = "interpreterHealth",

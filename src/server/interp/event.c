@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an interpreter said: put together from its pieces, as events for the client, and those as lines. Pure. */
+/* What an interpreter said: put together from its pieces, as events for the client, and those as
+ * lines. Pure. */
 #include "server/interp/interp.h"
 
 #include "base/parse.h"
@@ -8,12 +9,12 @@
 #include "server/http/check.h"
 #include "server/sandbox/clock.h"
 
-/* --- put together ------------------------------------------------------------------------------------ */
+/* --- put together ---------------------------------------------------------------------------- */
 
 /*
- * AG-05: an event comes in pieces, and it may be large. What all of them together may take is bounded, and so is a
- * key's share of it, whose client perhaps does not read: beyond that a large one is refused as too large. Small ones
- * are not counted and always pass.
+ * AG-05: an event comes in pieces, and it may be large. What all of them together may take is
+ * bounded, and so is a key's share of it, whose client perhaps does not read: beyond that a large
+ * one is refused as too large. Small ones are not counted and always pass.
  */
 
 #define ALL_MAX ((size_t)512 << 20)
@@ -21,7 +22,8 @@
 
 static size_t assembled; /* atomic */
 
-/* Room for an event of this size, whose line, and what it is while it is made, are about as large again. */
+/* Room for an event of this size, whose line, and what it is while it is made, are about as
+ * large again. */
 static bool assembly_charge(struct interp_assembly *a, size_t size)
 {
 	size_t want = size > INTERP_EVENT_SMALL ? 3 * size : 0, more;
@@ -79,12 +81,13 @@ void interp_assembly_release(struct interp_assembly *a)
 	a->charged = 0;
 }
 
-/* --- for the client ---------------------------------------------------------------------------------- */
+/* --- for the client -------------------------------------------------------------------------- */
 
 #define COUNT_DIGITS_MAX 10
 #define ERROR_TEXT_MAX ((size_t)256 << 10)
 
-/* Does reading it take a multiple of what its budget counts? Small ones have that many values at most. */
+/* Does reading it take a multiple of what its budget counts? Small ones have that many values at
+ * most. */
 bool interp_event_is_heavy(const void *text, size_t len)
 {
 	return len > INTERP_EVENT_SMALL &&
@@ -92,8 +95,8 @@ bool interp_event_is_heavy(const void *text, size_t len)
 }
 
 /*
- * AG-05: what is too deep or has too many values is not read at all. Numbers that are no int64 become
- * floating-point ones, as they are in every client anyway.
+ * AG-05: what is too deep or has too many values is not read at all. Numbers that are no int64
+ * become floating-point ones, as they are in every client anyway.
  */
 static int event_parse(const void *text, size_t len, json_t **ret)
 {
@@ -159,7 +162,8 @@ static bool is_kind(const json_t *value, enum kind kind)
 	}
 }
 
-/* What clients know under a name of its own stays there, if it is of the right type; the rest is extra. */
+/* What clients know under a name of its own stays there, if it is of the right type; the rest is
+ * extra. */
 static int sort_fields(const json_t *from, json_t *event, json_t *extra)
 {
 	const json_t *more = json_object_get(from, "extra");
@@ -296,11 +300,11 @@ void interp_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE])
 		(void)snprintf(ret, ENVD_STATUS_SIZE, "nobody knows how");
 }
 
-/* --- lines ------------------------------------------------------------------------------------------- */
+/* --- lines ----------------------------------------------------------------------------------- */
 
 /*
- * All ASCII: clients decode each piece that comes from the network by itself, and a character may be
- * cut where pieces meet.
+ * All ASCII: clients decode each piece that comes from the network by itself, and a character may
+ * be cut where pieces meet.
  */
 
 static int line_add_piece(const char *data, size_t len, void *arg)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interpreters: where they come from and how they are ended. Python's are forked by the warden's zygotes, which have
- * it loaded, and walk into the box; all others, and Python's where there is no zygote, are started by the agent like
- * any command.
+ * Interpreters: where they come from and how they are ended. Python's are forked by the warden's
+ * zygotes, which have it loaded, and walk into the box; all others, and Python's where there is no
+ * zygote, are started by the agent like any command.
  */
 #include "server/interp/interp.h"
 #include "server/sandbox/link.h"
@@ -35,7 +35,7 @@ int interp_variables(struct sandbox *b, int (*add)(void *arg, const char *name, 
 	return r < 0 ? r : add(arg, "E2B_TEMPLATE_ID", info->template_id ? info->template_id : "");
 }
 
-/* --- from a zygote ------------------------------------------------------------------------------------- */
+/* --- from a zygote --------------------------------------------------------------------------- */
 
 static int ask_zygote(struct request *r, const struct interp_target *t, enum warden_zygote zygote,
 		      uint32_t flags)
@@ -63,7 +63,8 @@ static int fork_kernel(struct request *r, const struct interp_target *t, enum in
 		return n;
 	if (way == INTERP_SCIENCE)
 		n = ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE, 0);
-	/* One that still has to load the packages is sooner there than one that has to load everything. */
+	/* One that still has to load the packages is sooner there than one that has to load
+	 * everything. */
 	if (n < 0 && way != INTERP_EXEC)
 		n = ask_zygote(r, t, WARDEN_ZYGOTE_PYTHON, 0);
 	return n;
@@ -76,7 +77,7 @@ void interp_improve(struct request *r, const struct interp_target *t)
 		(void)ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE, WARDEN_CONTEXT_BETTER);
 }
 
-/* --- started by the agent ------------------------------------------------------------------------------- */
+/* --- started by the agent -------------------------------------------------------------------- */
 
 static int make_send_variable(void *arg, const char *name, const char *value)
 {
@@ -205,7 +206,7 @@ int interp_make(struct request *r, const struct interp_target *t, enum interp_wa
 	return n;
 }
 
-/* --- what is asked about them --------------------------------------------------------------------------- */
+/* --- what is asked about them ---------------------------------------------------------------- */
 
 int interp_kill(struct request *r, const char *name, struct rpc_error *e)
 {

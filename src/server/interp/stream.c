@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reply of many lines. What is kept here is bounded, and while the client does not read, nobody asks the source for
- * more: a slow client holds back its own cell. A stream that cannot have a proper end, because its sandbox was killed
- * or paused, resets the connection instead.
+ * A reply of many lines. What is kept here is bounded, and while the client does not read, nobody
+ * asks the source for more: a slow client holds back its own cell. A stream that cannot have a
+ * proper end, because its sandbox was killed or paused, resets the connection instead.
  */
 #include "server/interp/interp.h"
 
@@ -29,8 +29,8 @@ int interp_stream_end(struct interp_stream *s, bool unexpected)
 	return r < 0 ? r : interp_line(&s->out, json_pack("{s:s}", "type", "end_of_execution"));
 }
 
-/* A source that always has something, and nothing to show, keeps nobody from noticing that the client has gone, nor the
- * client from hearing that somebody is there. */
+/* A source that always has something, and nothing to show, keeps nobody from noticing that the
+ * client has gone, nor the client from hearing that somebody is there. */
 static int interp_stream_wait(struct interp_stream *s)
 {
 	uint64_t now = clock_boot_us(), until = s->last_us + KEEPALIVE_US;

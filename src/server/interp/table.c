@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contexts of a sandbox as the server knows them. The agent has the interpreters that live; this table has the
- * names that clients may use, so that a context whose interpreter died is made anew by its next cell. It is lost with
- * the server: the next one asks the agent (interp_sync()).
+ * The contexts of a sandbox as the server knows them. The agent has the interpreters that live;
+ * this table has the names that clients may use, so that a context whose interpreter died is made
+ * anew by its next cell. It is lost with the server: the next one asks the agent (interp_sync()).
  *
  * All of it is guarded by the sandbox's lock.
  */

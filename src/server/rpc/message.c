@@ -8,7 +8,7 @@
 #include <sodium.h>
 #include <stdarg.h>
 
-/* --- errors ------------------------------------------------------------------------------------------ */
+/* --- errors ---------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -62,7 +62,7 @@ void rpc_fill(struct rpc_error *e, enum rpc_code code, const char *fmt, ...)
 		cut_whole(e->message);
 }
 
-/* --- messages ---------------------------------------------------------------------------------------- */
+/* --- messages -------------------------------------------------------------------------------- */
 
 #define TIMEOUT_DIGITS_MAX 10
 #define KEEPALIVE_DEFAULT_S 90

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reply of many messages. The source adds what it has without waiting, several messages at once where
- * they come fast; what is kept here is bounded, and while the client does not read, nobody asks the source
- * for more: so a slow client holds back its own command and costs no memory.
+ * A reply of many messages. The source adds what it has without waiting, several messages at once
+ * where they come fast; what is kept here is bounded, and while the client does not read, nobody
+ * asks the source for more: so a slow client holds back its own command and costs no memory.
  *
- * The end is a message of its own. A stream that cannot have a proper one (its sandbox was killed or paused)
- * resets the connection instead, which is how clients tell the two apart.
+ * The end is a message of its own. A stream that cannot have a proper one (its sandbox was killed
+ * or paused) resets the connection instead, which is how clients tell the two apart.
  */
 #include "server/rpc/rpc.h"
 
