@@ -8,7 +8,7 @@
 #include <strings.h>
 
 /* Sets NAME=VALUE, replacing an earlier one of that name. */
-static int put(char **env, size_t *n, const char *text)
+static int env_put(char **env, size_t *n, const char *text)
 {
 	size_t name_len = strcspn(text, "=") + 1;
 	char *copy = strdup(text);
@@ -27,8 +27,9 @@ static int put(char **env, size_t *n, const char *text)
 }
 
 /*
- * What programs with network are told. ALL_PROXY is HTTP too, not SOCKS: several Python clients need a package for
- * SOCKS that is rarely there, and fail without it. Both spellings: each client reads its own.
+ * What programs with network are told. ALL_PROXY is HTTP too, not SOCKS: several Python clients
+ * need a package for SOCKS that is rarely there, and fail without it. Both spellings: each client
+ * reads its own.
  */
 #define PROXY "http://127.0.0.1:3128"
 #define NOT_FOR_PROXY "localhost,127.0.0.1,::1"
@@ -40,7 +41,8 @@ static_assert(EGRESS_PROXY_PORT == 3128, "as PROXY has it");
 
 static const char *const proxy_variables[] = { PROXY_VARIABLES, NULL };
 
-/* Most of them replace what a program trusts, so these get everything; Node's and Deno's add to it. */
+/* Most of them replace what a program trusts, so these get everything; Node's and Deno's add to
+ * it. */
 static const char *const proxy_and_ca_variables[] = {
 	PROXY_VARIABLES,
 	"SSL_CERT_FILE=" RUN_CA_FILE,
@@ -60,7 +62,7 @@ const char *const *run_network_env(bool with_ca)
 	return with_ca ? proxy_and_ca_variables : proxy_variables;
 }
 
-static size_t count(const char *const *list)
+static size_t env_count(const char *const *list)
 {
 	size_t n = 0;
 
@@ -69,7 +71,8 @@ static size_t count(const char *const *list)
 	return n;
 }
 
-/* In either spelling: who sets HTTPS_PROXY means https_proxy too, which many programs look at first. */
+/* In either spelling: a user that sets HTTPS_PROXY means https_proxy too, which many programs
+ * look at first. */
 static bool names_variable(const char *const *list, const char *text)
 {
 	size_t name_len = strcspn(text, "=") + 1;
@@ -99,17 +102,18 @@ int run_env(const struct run_limits *limits, const char *const *language,
 	const char *const *const lists[] = { fixed, network, language, given };
 	uint32_t n_cpus = MAX(limits->cpu_milli / 1000, 1u);
 	size_t n = 0;
-	char **env = calloc(count(fixed) + count(network) + count(language) + count(given) + 1,
+	char **env = calloc(env_count(fixed) + env_count(network) + env_count(language) +
+				    env_count(given) + 1,
 			    sizeof(*env));
 
-	/* PR-18: runtimes that would count the host's CPUs are told the box's. */
+	/* PR-18: runtimes that would env_count the host's CPUs are told the box's. */
 	(void)snprintf(cpus[0], sizeof(cpus[0]), "GOMAXPROCS=%u", n_cpus);
 	(void)snprintf(cpus[1], sizeof(cpus[1]), "OMP_NUM_THREADS=%u", n_cpus);
 	for (size_t l = 0; env && l < ARRAY_SIZE(lists); l++) {
 		for (const char *const *text = lists[l]; text && *text; text++) {
 			if (lists[l] == network && names_variable(given, *text))
 				continue;
-			if (put(env, &n, *text) < 0) {
+			if (env_put(env, &n, *text) < 0) {
 				run_env_free(env);
 				return -ENOMEM;
 			}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command of a run, from its start to its end, whatever kind of box it is in. Everything that it
- * does arrives on the operation's socket and is checked as hostile. Limits are judged by the kernel's
- * counters and our own clock, never by what the box says, and the first that is reached ends the run.
+ * One command of a run, from its start to its end, whatever kind of box it is in. Everything that
+ * it does arrives on the operation's socket and is checked as hostile. Limits are judged by the
+ * kernel's counters and our own clock, never by what the box says, and the first that is reached
+ * ends the run.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ struct run_guard_ops {
 	void (*look)(struct run_guard *g);
 	/* Output on its way out; calls run_guard_end() when that cannot be. */
 	void (*emit)(struct run_guard *g, bool is_err, const void *data, size_t len);
-	/* What else to wait for, and what came of it. heard: the command had something to say, too. */
+	/* What else to wait for, and what came of it. heard: the command had something to say,
+	 * too. */
 	void (*wait)(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS]);
 	void (*woken)(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
 		      bool heard);

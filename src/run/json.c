@@ -21,7 +21,9 @@ json_t *run_base64_json(const void *data, size_t len)
 	return json_string(text);
 }
 
-void run_set_bytes(json_t *o, const char *name, const void *data, size_t len)
+/* Bytes of a program as JSON text. What is not UTF-8 is shown with U+FFFD and given exactly in a
+ * second field, NAME_base64. */
+static void set_bytes(json_t *o, const char *name, const void *data, size_t len)
 {
 	_cleanup_(buf_done) struct buf shown = BUF_INIT(len * 3 + 16);
 	char key[64];
@@ -37,36 +39,37 @@ void run_set_bytes(json_t *o, const char *name, const void *data, size_t len)
 	(void)json_object_set_new(o, key, run_base64_json(data, len));
 }
 
-static json_t *number(uint64_t value)
+static json_t *result_number(uint64_t value)
 {
 	return json_integer((json_int_t)MIN(value, (uint64_t)INT64_MAX));
 }
 
-static json_t *milliseconds(uint64_t us)
+static json_t *result_ms(uint64_t us)
 {
 	return json_real((double)us / 1000.0);
 }
 
-static json_t *usage(const struct run_usage *u)
+static json_t *usage_json(const struct run_usage *u)
 {
-	return json_pack("{so so so so so so so}", "wall_ms", milliseconds(u->wall_us),
-			 "cpu_user_ms", milliseconds(u->cpu_user_us), "cpu_system_ms",
-			 milliseconds(u->cpu_system_us), "memory_peak_bytes",
-			 number(u->memory_peak), "processes_peak", number(u->processes_peak),
-			 "read_bytes", number(u->read_bytes), "written_bytes",
-			 number(u->written_bytes));
+	return json_pack("{so so so so so so so}", "wall_ms", result_ms(u->wall_us), "cpu_user_ms",
+			 result_ms(u->cpu_user_us), "cpu_system_ms", result_ms(u->cpu_system_us),
+			 "memory_peak_bytes", result_number(u->memory_peak), "processes_peak",
+			 result_number(u->processes_peak), "read_bytes",
+			 result_number(u->read_bytes), "written_bytes",
+			 result_number(u->written_bytes));
 }
 
-static json_t *limits(const struct run_limits *l)
+static json_t *limits_json(const struct run_limits *l)
 {
-	return json_pack("{so so so so so so so so}", "timeout_ms", milliseconds(l->timeout_us),
-			 "cpu_time_ms", milliseconds(l->cpu_time_us), "cpus",
-			 json_real(l->cpu_milli / 1000.0), "memory_bytes", number(l->memory_bytes),
-			 "disk_bytes", number(l->disk_bytes), "files", number(l->files), "pids",
-			 number(l->pids), "output_bytes", number(l->output_bytes));
+	return json_pack("{so so so so so so so so}", "timeout_ms", result_ms(l->timeout_us),
+			 "cpu_time_ms", result_ms(l->cpu_time_us), "cpus",
+			 json_real(l->cpu_milli / 1000.0), "memory_bytes",
+			 result_number(l->memory_bytes), "disk_bytes", result_number(l->disk_bytes),
+			 "files", result_number(l->files), "pids", result_number(l->pids),
+			 "output_bytes", result_number(l->output_bytes));
 }
 
-static const char *type_name(uint32_t type)
+static const char *refused_type(uint32_t type)
 {
 	switch (type) {
 	case S_IFLNK:
@@ -83,7 +86,7 @@ static const char *type_name(uint32_t type)
 	}
 }
 
-static json_t *outputs(const struct run_result *r)
+static json_t *outputs_json(const struct run_result *r)
 {
 	json_t *list = json_array();
 
@@ -93,23 +96,23 @@ static json_t *outputs(const struct run_result *r)
 		json_t *o = json_object();
 
 		(void)sodium_bin2hex(hex, sizeof(hex), out->sha256, sizeof(out->sha256));
-		run_set_bytes(o, "path", out->path, strlen(out->path));
-		(void)json_object_set_new(o, "size", number(out->size));
+		set_bytes(o, "path", out->path, strlen(out->path));
+		(void)json_object_set_new(o, "size", result_number(out->size));
 		(void)json_object_set_new(o, "sha256", json_string(hex));
 		(void)json_array_append_new(list, o);
 	}
 	return list;
 }
 
-static json_t *refused(const struct run_result *r)
+static json_t *refused_json(const struct run_result *r)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < r->n_refused; i++) {
 		json_t *o = json_object();
 
-		run_set_bytes(o, "path", r->refused[i].path, strlen(r->refused[i].path));
-		(void)json_object_set_new(o, "type", json_string(type_name(r->refused[i].type)));
+		set_bytes(o, "path", r->refused[i].path, strlen(r->refused[i].path));
+		(void)json_object_set_new(o, "type", json_string(refused_type(r->refused[i].type)));
 		(void)json_array_append_new(list, o);
 	}
 	return list;
@@ -148,9 +151,9 @@ json_t *run_network_json(const struct net_log *l, bool catches)
 	return o;
 }
 
-/* Where no box came to be there is nothing to claim. A fork has the addresses, and Python's hash seed, that all forks of
- * its zygote have. */
-static json_t *isolation(const struct run_result *r)
+/* Where no box came to be there is nothing to claim. A fork has the addresses, and Python's hash
+ * seed, that all forks of its zygote have. */
+static json_t *isolation_json(const struct run_result *r)
 {
 	json_t *o = r->isolated ? run_isolation_json(&r->isolation) : json_null();
 
@@ -173,24 +176,25 @@ json_t *run_result_json(const struct run_result *r, const struct run_limits *giv
 	(void)json_object_set_new(o, "exit_code",
 				  r->exit_code < 0 ? json_null() : json_integer(r->exit_code));
 	(void)json_object_set_new(o, "signal", r->signal ? json_integer(r->signal) : json_null());
-	run_set_bytes(o, "stdout", r->out.data, r->out.len);
-	run_set_bytes(o, "stderr", r->err.data, r->err.len);
+	set_bytes(o, "stdout", r->out.data, r->out.len);
+	set_bytes(o, "stderr", r->err.data, r->err.len);
 	(void)json_object_set_new(o, "truncated", json_boolean(r->truncated));
-	run_set_bytes(o, "message", r->message, strlen(r->message));
-	(void)json_object_set_new(o, "setup_ms", milliseconds(r->setup_us));
-	(void)json_object_set_new(o, "usage", usage(&r->usage));
-	(void)json_object_set_new(o, "limits", limits(given));
+	set_bytes(o, "message", r->message, strlen(r->message));
+	(void)json_object_set_new(o, "setup_ms", result_ms(r->setup_us));
+	(void)json_object_set_new(o, "usage", usage_json(&r->usage));
+	(void)json_object_set_new(o, "limits", limits_json(given));
 	if (compile)
 		(void)json_object_set_new(o, "compile",
-					  json_pack("{so so}", "usage", usage(&r->compile_usage),
-						    "limits", limits(compile)));
-	(void)json_object_set_new(o, "outputs", outputs(r));
-	(void)json_object_set_new(o, "refused_outputs", refused(r));
-	(void)json_object_set_new(o, "refused_outputs_more", number(r->refused_more));
+					  json_pack("{so so}", "usage",
+						    usage_json(&r->compile_usage), "limits",
+						    limits_json(compile)));
+	(void)json_object_set_new(o, "outputs", outputs_json(r));
+	(void)json_object_set_new(o, "refused_outputs", refused_json(r));
+	(void)json_object_set_new(o, "refused_outputs_more", result_number(r->refused_more));
 	(void)json_object_set_new(o, "network", r->network ? json_incref(r->network) : json_null());
 	if (r->learned)
 		(void)json_object_set(o, "learned", r->learned);
-	(void)json_object_set_new(o, "isolation", isolation(r));
+	(void)json_object_set_new(o, "isolation", isolation_json(r));
 	return o;
 }
 

@@ -16,7 +16,8 @@ static bool was_killed(const struct wire_exit *end)
 	return end && (end->signal == SIGKILL || end->code == 128 + SIGKILL);
 }
 
-/* Where nobody counts it there is Linux's own limit, for each process, which says so with SIGXCPU. */
+/* Where nobody counts it there is Linux's own limit, for each process, which says so with
+ * SIGXCPU. */
 static bool used_up_cpu_time(const struct run_limits *l, const struct run_seen *s)
 {
 	if (!l->cpu_time_us)
@@ -26,9 +27,9 @@ static bool used_up_cpu_time(const struct run_limits *l, const struct run_seen *
 
 /*
  * The order is that of certainty. What we did ourselves comes first: the output that we cut, the
- * agent's own clock. A full disk comes before memory, for Linux charges both to one account, and with a
- * full disk it may be files for which a process was killed. Time comes last: a run that was held up by
- * another limit is late as well.
+ * agent's own clock. A full disk comes before memory, for Linux charges both to one account, and
+ * with a full disk it may be files for which a process was killed. Time comes last: a run that was
+ * held up by another limit is late as well.
  */
 enum run_limit run_judge(const struct run_limits *l, const struct run_seen *s)
 {
@@ -79,56 +80,27 @@ enum run_status run_end_status(const struct wire_exit *end, const char **ret_why
 	return end->code == 0 ? RUN_OK : RUN_ERROR;
 }
 
-/* --- words ----------------------------------------------------------------------------------------- */
+/* --- words ----------------------------------------------------------------------------------- */
 
+/* In the order of enum run_limit. */
 const struct run_words run_words_options = {
 	"it",
-	{
-		[RUN_LIMIT_TIME] = "--timeout",
-		[RUN_LIMIT_CPU_TIME] = "--cpu-time",
-		[RUN_LIMIT_MEMORY] = "--memory",
-		[RUN_LIMIT_DISK] = "--disk",
-		[RUN_LIMIT_FILES] = "--files",
-		[RUN_LIMIT_PIDS] = "--pids",
-		[RUN_LIMIT_OUTPUT] = "--output",
-	},
+	{ NULL, "--timeout", "--cpu-time", "--memory", "--disk", "--files", "--pids", "--output" },
 };
-
 const struct run_words run_words_fields = {
 	"it",
-	{
-		[RUN_LIMIT_TIME] = "limits.timeout_ms",
-		[RUN_LIMIT_CPU_TIME] = "limits.cpu_time_ms",
-		[RUN_LIMIT_MEMORY] = "limits.memory_bytes",
-		[RUN_LIMIT_DISK] = "limits.disk_bytes",
-		[RUN_LIMIT_FILES] = "limits.files",
-		[RUN_LIMIT_PIDS] = "limits.pids",
-		[RUN_LIMIT_OUTPUT] = "limits.output_bytes",
-	},
+	{ NULL, "limits.timeout_ms", "limits.cpu_time_ms", "limits.memory_bytes",
+	  "limits.disk_bytes", "limits.files", "limits.pids", "limits.output_bytes" },
 };
-
 const struct run_words run_words_cell = {
 	"the cell",
-	{
-		[RUN_LIMIT_TIME] = "limits.wall_ms",
-		[RUN_LIMIT_CPU_TIME] = "limits.cpu_ms",
-		[RUN_LIMIT_MEMORY] = "limits.memory_mb",
-	},
+	{ NULL, "limits.wall_ms", "limits.cpu_ms", "limits.memory_mb" },
 };
-
-const struct run_words run_words_command = {
-	"the command",
-	{ [RUN_LIMIT_TIME] = "its time-out" },
-};
-
+const struct run_words run_words_command = { "the command", { NULL, "its time-out" } };
 const struct run_words run_words_sandbox = {
 	"the sandbox",
-	{
-		[RUN_LIMIT_MEMORY] = "sandbox.memory in glovebox.toml",
-		[RUN_LIMIT_DISK] = "sandbox.disk in glovebox.toml",
-		[RUN_LIMIT_FILES] = "sandbox.files in glovebox.toml",
-		[RUN_LIMIT_PIDS] = "sandbox.pids in glovebox.toml",
-	},
+	{ NULL, NULL, NULL, "sandbox.memory in glovebox.toml", "sandbox.disk in glovebox.toml",
+	  "sandbox.files in glovebox.toml", "sandbox.pids in glovebox.toml" },
 };
 
 #define VALUE_SIZE 32

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which limit ended a run, a command or a cell, and in which words people are told. Pure: it knows no
- * box, no clock and no file. `glovebox run`, the service's /v1/run, its commands and its cells all ask
- * here, so that they give one answer.
+ * Which limit ended a run, a command or a cell, and in which words people are told. Pure: it knows
+ * no box, no clock and no file. `glovebox run`, the service's /v1/run, its commands and its cells
+ * all ask here, so that they give one answer.
  */
 #pragma once
 
@@ -46,8 +46,8 @@ enum run_limit {
 };
 
 /*
- * What was observed, from its beginning on. What nobody could see stays as it is in RUN_SEEN_NOTHING
- * and decides nothing.
+ * What was observed, from its beginning on. What nobody could see stays as it is in
+ * RUN_SEEN_NOTHING and decides nothing.
  */
 struct run_seen {
 	const struct wire_exit *end; /* NULL: it still runs */
@@ -60,7 +60,8 @@ struct run_seen {
 	uint64_t pids_denied;
 	uint64_t disk_free;
 	uint64_t files_free;
-	/* The counters are those of a sandbox, in which others run: the end has to look like it, too. */
+	/* The counters are those of a sandbox, in which others run: the end has to look like it,
+	 * too. */
 	bool shared;
 };
 
@@ -72,14 +73,16 @@ struct run_seen {
 /* Linux counts files in memory as memory: without those on the box's own disk. */
 uint64_t run_memory(uint64_t now, uint64_t shared, uint64_t disk_used);
 
-/* The limit that was reached, of several the one that comes first in judge.c. 0 is no limit at all. */
+/* The limit that was reached, of several the one that comes first in judge.c. 0 is no limit at
+ * all. */
 enum run_limit run_judge(const struct run_limits *l, const struct run_seen *s);
 
 enum run_status run_limit_status(enum run_limit limit);
 /* How it ended, when no limit ended it; *ret_why: what people should know beyond that. */
 enum run_status run_end_status(const struct wire_exit *end, const char **ret_why);
 
-/* Of what the limits are, and the names by which they can be raised. NULL: that limit is the sandbox's. */
+/* Of what the limits are, and the names by which they can be raised. NULL: that limit is the
+ * sandbox's. */
 struct run_words {
 	const char *who;
 	const char *name[_RUN_LIMIT_MAX];

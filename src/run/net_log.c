@@ -3,7 +3,8 @@
 
 #define ROOM_FIRST 16
 
-/* Why something went wrong beyond this machine: those reasons of reason.def are numbered 40 to 59. */
+/* Why something went wrong beyond this machine: those reasons of reason.def are numbered 40 to
+ * 59. */
 static bool is_beyond_us(unsigned reason)
 {
 	return reason >= POLICY_RESOLVE && reason < POLICY_CONNECTIONS;
@@ -38,7 +39,7 @@ const char *net_how_word(unsigned how)
 	return how < _EGRESS_HOW_MAX && words[how] ? words[how] : "unknown";
 }
 
-/* --- the ring --------------------------------------------------------------------------------------------- */
+/* --- the ring -------------------------------------------------------------------------------- */
 
 static struct net_connection *nth(const struct net_log *l, size_t i)
 {
@@ -46,16 +47,16 @@ static struct net_connection *nth(const struct net_log *l, size_t i)
 }
 
 /* The two events of a connection are seldom far apart: from the newest backwards. */
-static struct net_connection *find(const struct net_log *l, uint64_t number)
+static struct net_connection *log_find(const struct net_log *l, uint64_t log_number)
 {
 	for (size_t i = l->n; i > 0; i--)
-		if (nth(l, i - 1)->number == number)
+		if (nth(l, i - 1)->number == log_number)
 			return nth(l, i - 1);
 	return NULL;
 }
 
 /* Only before the ring has gone round: it is as large as it gets by then. */
-static bool grow(struct net_log *l)
+static bool log_grow(struct net_log *l)
 {
 	size_t room = MIN(l->room ? l->room * 2 : (size_t)ROOM_FIRST, l->max);
 	struct net_connection *ring = reallocarray(l->ring, room, sizeof(*ring));
@@ -68,11 +69,11 @@ static bool grow(struct net_log *l)
 	return true;
 }
 
-static struct net_connection *push(struct net_log *l)
+static struct net_connection *log_push(struct net_log *l)
 {
 	struct net_connection *c;
 
-	if (l->n == l->room && l->room < l->max && !grow(l))
+	if (l->n == l->room && l->room < l->max && !log_grow(l))
 		return NULL;
 	if (l->room == 0)
 		return NULL;
@@ -87,7 +88,7 @@ static struct net_connection *push(struct net_log *l)
 	return c;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------ */
+/* --- events ---------------------------------------------------------------------------------- */
 
 /* What has an end was let out, whatever ended it. */
 static enum net_verdict first_verdict(const struct egress_event *e)
@@ -95,7 +96,7 @@ static enum net_verdict first_verdict(const struct egress_event *e)
 	return e->flags & EGRESS_EVENT_END ? NET_ALLOWED : net_verdict(e->reason);
 }
 
-static void count(struct net_totals *t, const struct egress_event *e)
+static void log_count(struct net_totals *t, const struct egress_event *e)
 {
 	enum net_verdict v = first_verdict(e);
 
@@ -117,12 +118,13 @@ static bool is_known(const struct net_address *a)
 }
 
 /*
- * Egress counts upwards: whatever ends and has a number between the first and the newest was told when it began. Lower ones
- * were open when this log began; higher ones are those that egress can only tell the end of, with a new number.
+ * Egress counts upwards: whatever ends and has a log_number between the first and the newest was
+ * told when it began. Lower ones were open when this log began; higher ones are those that egress
+ * can only tell the end of, with a new log_number.
  */
-static bool was_begun(const struct net_log *l, uint64_t number)
+static bool was_begun(const struct net_log *l, uint64_t log_number)
 {
-	return l->begun_first && number >= l->begun_first && number <= l->begun_last;
+	return l->begun_first && log_number >= l->begun_first && log_number <= l->begun_last;
 }
 
 static void note_begun(struct net_log *l, const struct egress_event *e)
@@ -132,13 +134,13 @@ static void note_begun(struct net_log *l, const struct egress_event *e)
 	l->begun_last = MAX(l->begun_last, e->number);
 }
 
-static struct net_connection *begin(struct net_log *l, const struct egress_event *e)
+static struct net_connection *log_begin(struct net_log *l, const struct egress_event *e)
 {
 	struct net_connection *c;
 
 	note_begun(l, e);
-	count(&l->totals, e);
-	c = push(l);
+	log_count(&l->totals, e);
+	c = log_push(l);
 	if (!c)
 		return NULL;
 	c->number = e->number;
@@ -154,7 +156,7 @@ static struct net_connection *begin(struct net_log *l, const struct egress_event
 
 const struct net_connection *net_log_add(struct net_log *l, const struct egress_event *e)
 {
-	struct net_connection *c = find(l, e->number);
+	struct net_connection *c = log_find(l, e->number);
 
 	l->totals.missed += e->missed;
 	if (e->flags & EGRESS_EVENT_END) {
@@ -164,7 +166,7 @@ const struct net_connection *net_log_add(struct net_log *l, const struct egress_
 	if (c)
 		c->is_new = false;
 	else if (!(e->flags & EGRESS_EVENT_END) || !was_begun(l, e->number))
-		c = begin(l, e);
+		c = log_begin(l, e);
 	if (!c)
 		return NULL;
 	c->reason = e->reason;
@@ -192,7 +194,7 @@ void net_log_done(struct net_log *l)
 	*l = (struct net_log){ .max = l->max };
 }
 
-/* --- as text and JSON --------------------------------------------------------------------------------------- */
+/* --- as text and JSON ------------------------------------------------------------------------ */
 
 void net_target_text(const struct net_connection *c, char ret[static NET_TARGET_SIZE])
 {
@@ -211,18 +213,18 @@ void net_target_text(const struct net_connection *c, char ret[static NET_TARGET_
 		(void)snprintf(ret, NET_TARGET_SIZE, brackets ? "[%s]%s" : "%s%s", address, port);
 }
 
-static json_t *number(uint64_t value)
+static json_t *log_number(uint64_t value)
 {
 	return json_integer((json_int_t)MIN(value, (uint64_t)INT64_MAX));
 }
 
 json_t *net_totals_json(const struct net_totals *t)
 {
-	return json_pack("{so so so so so so so so}", "allowed", number(t->allowed), "refused",
-			 number(t->refused), "failed", number(t->failed), "lookups",
-			 number(t->lookups), "lookups_refused", number(t->lookups_refused),
-			 "bytes_up", number(t->bytes_up), "bytes_down", number(t->bytes_down),
-			 "missed", number(t->missed));
+	return json_pack("{so so so so so so so so}", "allowed", log_number(t->allowed), "refused",
+			 log_number(t->refused), "failed", log_number(t->failed), "lookups",
+			 log_number(t->lookups), "lookups_refused", log_number(t->lookups_refused),
+			 "bytes_up", log_number(t->bytes_up), "bytes_down",
+			 log_number(t->bytes_down), "missed", log_number(t->missed));
 }
 
 static json_t *address_json(const struct net_address *a)
@@ -242,8 +244,8 @@ static json_t *connection_json(const struct net_connection *c)
 			 address_json(&c->address), "port",
 			 c->port ? json_integer(c->port) : json_null(), "how", net_how_word(c->how),
 			 "verdict", net_verdict_word(c->verdict), "reason",
-			 policy_reason_word(c->reason), "bytes_up", number(c->bytes_up),
-			 "bytes_down", number(c->bytes_down), "duration_ms",
+			 policy_reason_word(c->reason), "bytes_up", log_number(c->bytes_up),
+			 "bytes_down", log_number(c->bytes_down), "duration_ms",
 			 json_real((double)c->duration_us / 1000.0), "open", !c->is_over);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a box asked of the network and what came of it, as egress tells it: sums for its whole life, and the newest
- * connections one by one. For everybody who listens to egress (`glovebox run`, the server), so that both tell it in
- * the same words. Does no locking.
+ * What a box asked of the network and what came of it, as egress tells it: sums for its whole life,
+ * and the newest connections one by one. For all that listen to egress (`glovebox run`, the
+ * server), so that both tell it in the same words. Does no locking.
  */
 #pragma once
 
@@ -50,9 +50,10 @@ struct net_log {
 		.max = (max_)                                                                      \
 	}
 
-/* Takes an event into the log. The connection it is about, as it is now known: good until the next call; NULL: only the
- * sums know of it, because there is no memory, or it is the end of one that is not remembered any more. An end whose
- * beginning was never told here is a connection like others: it was counted nowhere yet. */
+/* Takes an event into the log. The connection it is about, as it is now known: good until the
+ * next call; NULL: only the sums know of it, because there is no memory, or it is the end of one
+ * that is not remembered any more. An end whose beginning was never told here is a connection
+ * like others: it was counted nowhere yet. */
 const struct net_connection *net_log_add(struct net_log *l, const struct egress_event *e);
 /* Egress is gone, and connections with it; one that is told of all the same is taken up again. */
 void net_log_cut(struct net_log *l);
@@ -65,9 +66,11 @@ const char *net_how_word(unsigned how);
 
 #define NET_TARGET_SIZE (POLICY_NAME_SIZE + 8)
 
-/* "example.com:443", "192.0.2.1:22", "[2001:db8::1]:22"; without a port where there is none, and for a lookup. */
+/* "example.com:443", "192.0.2.1:22", "[2001:db8::1]:22"; without a port where there is none, and
+ * for a lookup. */
 void net_target_text(const struct net_connection *c, char ret[static NET_TARGET_SIZE]);
 
-/* The sums, and the newest connections (at most limit), the oldest of these first. NULL: no memory. */
+/* The sums, and the newest connections (at most limit), the oldest of these first. NULL: no
+ * memory. */
 json_t *net_totals_json(const struct net_totals *t);
 json_t *net_connections_json(const struct net_log *l, size_t limit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of untrusted code: its limits and what came of it, for everybody who runs something
+ * One run of untrusted code: its limits and what came of it, for all that run something
  * (`glovebox run`, the service's /v1/run) and tells it in the same words.
  */
 #pragma once
@@ -78,7 +78,8 @@ void run_result_done(struct run_result *r);
 
 const char *run_status_name(enum run_status s);
 
-/* The limits of a step: what was given (0: nothing), else what the language needs, else the default. */
+/* The limits of a step: what was given (0: nothing), else what the language needs, else the
+ * default. */
 struct run_limits run_step_limits(const struct run_limits *given,
 				  const struct language_limits *needs);
 
@@ -86,17 +87,20 @@ struct run_limits run_step_limits(const struct run_limits *given,
 struct run_limits run_compile_limits(const struct run_limits *given,
 				     const struct language_limits *needs);
 
-/* Where the certificates are in a box whose root has the operator's (egress.ca_bundle): all, and only those. */
+/* Where the certificates are in a box whose root has the operator's (egress.ca_bundle): all, and
+ * only those. */
 #define RUN_CA_FILE "/etc/ssl/certs/ca-certificates.crt"
 #define RUN_CA_EXTRA "/opt/glovebox/ca-bundle.pem"
 
-/* The variables of programs in a box with network, "NAME=value", NULL at the end: the proxy and, with the operator's
- * certificates in the box, where they are. What a user sets himself, in either spelling, is not to be replaced. */
+/* The variables of programs in a box with network, "NAME=value", NULL at the end: the proxy and,
+ * with the operator's certificates in the box, where they are. What a user sets himself, in
+ * either spelling, is not to be replaced. */
 const char *const *run_network_env(bool with_ca);
 
 /*
- * A program's whole environment: nothing of ours, then run_network_env() (NULL: no network), then the language's (may
- * be NULL), then what was asked for (may be NULL); "NAME=value" each, the last one of a name counts.
+ * A program's whole environment: nothing of ours, then run_network_env() (NULL: no network), then
+ * the language's (may be NULL), then what was asked for (may be NULL); "NAME=value" each, the last
+ * one of a name counts.
  */
 _must_check_ int run_env(const struct run_limits *limits, const char *const *language,
 			 const char *const *network, const char *const *given, char ***ret);
@@ -109,7 +113,8 @@ _must_check_ int run_status_parse(const char *name, enum run_status *ret);
 json_t *run_result_json(const struct run_result *r, const struct run_limits *limits,
 			const struct run_limits *compile);
 
-/* What a box with network did with it: its field "network". catches: programs that know of no proxy were served too. */
+/* What a box with network did with it: its field "network". catches: programs that know of no
+ * proxy were served too. */
 #define RUN_CONNECTIONS_SHOWN 100
 json_t *run_network_json(const struct net_log *l, bool catches);
 
@@ -118,7 +123,3 @@ json_t *run_isolation_json(const struct isolation *i);
 
 /* Bytes as a JSON string of base64. NULL: no memory. */
 json_t *run_base64_json(const void *data, size_t len);
-
-/* Bytes of a program as JSON text. What is not UTF-8 is shown with U+FFFD and given exactly in a second
- * field, NAME_base64. */
-void run_set_bytes(json_t *o, const char *name, const void *data, size_t len);

@@ -141,15 +141,15 @@ static void test_user(void **state)
 	char user[RPC_USER_SIZE];
 
 	(void)state;
-	assert_int_equal(envd_user_check("root", 4, user, &e), 0);
+	assert_int_equal(rpc_user_check("root", 4, user, &e), 0);
 	assert_string_equal(user, "root");
-	assert_int_equal(envd_user_check("", 0, user, &e), -EREMOTEIO);
+	assert_int_equal(rpc_user_check("", 0, user, &e), -EREMOTEIO);
 	assert_int_equal(e.code, RPC_UNAUTHENTICATED);
-	assert_int_equal(envd_user_check("a b", 3, user, &e), -EREMOTEIO);
-	assert_int_equal(envd_user_check("a\nb", 3, user, &e), -EREMOTEIO);
-	assert_int_equal(envd_user_check("a\0b", 3, user, &e), -EREMOTEIO);
-	assert_int_equal(envd_user_check("../x", 4, user, &e), -EREMOTEIO);
-	assert_int_equal(envd_user_check("123456789012345678901234567890123", 33, user, &e),
+	assert_int_equal(rpc_user_check("a b", 3, user, &e), -EREMOTEIO);
+	assert_int_equal(rpc_user_check("a\nb", 3, user, &e), -EREMOTEIO);
+	assert_int_equal(rpc_user_check("a\0b", 3, user, &e), -EREMOTEIO);
+	assert_int_equal(rpc_user_check("../x", 4, user, &e), -EREMOTEIO);
+	assert_int_equal(rpc_user_check("123456789012345678901234567890123", 33, user, &e),
 			 -EREMOTEIO);
 }
 

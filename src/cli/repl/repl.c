@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/run/args.h"
-#include "cli/run/args_priv.h"
 #include "cli/run/service.h"
 #include "service/discovery.h"
 #include "template/template.h"

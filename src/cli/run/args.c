@@ -1,12 +1,225 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/args_priv.h"
+/*
+ * Reads the command line of `glovebox run`. Inputs are opened while it is checked, so what was
+ * checked is what is sent.
+ */
+#include "cli/run/args.h"
 
+#include "base/parse.h"
 #include "cli/run/service.h"
+#include "sys/cpus.h"
 #include "wire/wire.h"
 
 #include <fcntl.h>
 #include <getopt.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
+
+/* --- limits ---------------------------------------------------------------------------------- */
+
+/* A limit must be a number of its kind within what makes sense. */
+static int limit_is_bad(struct fail *fail, const char *name, const char *text, const char *want)
+{
+	return fail_set(fail, EINVAL, "limits", "--%s %s: %s", name, text, want);
+}
+
+static int limit_read_bytes(const char *name, const char *text, uint64_t min, uint64_t max,
+			    uint64_t *ret, struct fail *fail)
+{
+	char want[96];
+
+	if (parse_bytes(text, ret) < 0)
+		return limit_is_bad(fail, name, text, "give a size such as 64M or 2G");
+	if (*ret < min || *ret > max) {
+		(void)snprintf(want, sizeof(want), "must be between %lluK and %lluM here",
+			       (unsigned long long)(min >> 10), (unsigned long long)(max >> 20));
+		return limit_is_bad(fail, name, text, want);
+	}
+	return 0;
+}
+
+static int limit_read_duration(const char *name, const char *text, uint64_t *ret, struct fail *fail)
+{
+	if (parse_duration_us(text, ret) < 0)
+		return limit_is_bad(fail, name, text, "give a duration such as 500ms, 30s or 5m");
+	if (*ret < RUN_TIME_MIN_US || *ret > RUN_TIME_MAX_US)
+		return limit_is_bad(fail, name, text, "must be between 1ms and 24h");
+	return 0;
+}
+
+static int limit_read_count(const char *name, const char *text, uint64_t max, uint64_t *ret,
+			    struct fail *fail)
+{
+	char want[64];
+
+	if (parse_u64(text, ret) == 0 && *ret >= 1 && *ret <= max)
+		return 0;
+	(void)snprintf(want, sizeof(want), "must be a whole number from 1 to %llu",
+		       (unsigned long long)max);
+	return limit_is_bad(fail, name, text, want);
+}
+
+static int limit_read_cpus(const char *text, uint32_t *ret, struct fail *fail)
+{
+	char want[80];
+	unsigned cpus = cpus_online();
+
+	if (parse_cpus_milli(text, ret) == 0 && *ret >= RUN_CPU_MILLI_MIN && *ret <= cpus * 1000)
+		return 0;
+	(void)snprintf(want, sizeof(want), "must be between 0.01 and %u, the CPUs of this machine",
+		       cpus);
+	return limit_is_bad(fail, "cpus", text, want);
+}
+
+/* Half of what the machine can have: it needs some itself (RX-26). */
+static uint64_t pids_max(void)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	uint64_t max;
+
+	if (n > 0)
+		text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, &max) == 0 ? max / 2 : 16384;
+}
+
+static uint64_t machine_memory(void)
+{
+	struct sysinfo info;
+
+	return sysinfo(&info) < 0 ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
+}
+
+int run_args_limit(int id, const char *text, struct run_limits *l, struct fail *fail)
+{
+	uint64_t n;
+	int r;
+
+	switch (id) {
+	case OPT_TIMEOUT:
+		return limit_read_duration("timeout", text, &l->timeout_us, fail);
+	case OPT_CPU_TIME:
+		return limit_read_duration("cpu-time", text, &l->cpu_time_us, fail);
+	case OPT_CPUS:
+		return limit_read_cpus(text, &l->cpu_milli, fail);
+	case OPT_MEMORY:
+		return limit_read_bytes("memory", text, RUN_MEMORY_MIN, machine_memory(),
+					&l->memory_bytes, fail);
+	case OPT_DISK:
+		return limit_read_bytes("disk", text, RUN_DISK_MIN, machine_memory(),
+					&l->disk_bytes, fail);
+	case OPT_OUTPUT:
+		return limit_read_bytes("output", text, 1, RUN_OUTPUT_MAX, &l->output_bytes, fail);
+	case OPT_FILES:
+		return limit_read_count("files", text, RUN_FILES_MAX, &l->files, fail);
+	default:
+		r = limit_read_count("pids", text, pids_max(), &n, fail);
+		if (r == 0)
+			l->pids = (uint32_t)n;
+		return r;
+	}
+}
+
+/* --- inputs ---------------------------------------------------------------------------------- */
+
+#define INPUTS_MAX 256
+
+/* Where an input goes in the box: absolute, without . and .. */
+static int input_dest(const char *source, const char *dest, char **ret, struct fail *fail)
+{
+	_cleanup_(freep) char *path = NULL;
+	const char *slash = strrchr(source, '/');
+	const char *base = slash ? slash + 1 : source;
+	size_t len = dest ? strlen(dest) : 0;
+	int n;
+
+	if (!dest || !len)
+		n = asprintf(&path, RUN_HOME "/%s", base);
+	else
+		n = asprintf(&path, "%s%s%s", dest[0] == '/' ? "" : RUN_HOME "/", dest,
+			     dest[len - 1] == '/' ? base : "");
+	if (n < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	for (const char *p = path; *p; p += strcspn(p, "/")) {
+		size_t part;
+
+		p += strspn(p, "/");
+		part = strcspn(p, "/");
+		if (part && !wire_name_ok((const unsigned char *)p, part))
+			return fail_set(fail, EINVAL, "--in",
+					"--in %s: the destination may not have . or .. in it (add "
+					":NAME)",
+					source);
+	}
+	if (strlen(path) > WIRE_PATH_MAX || !*base)
+		return fail_set(fail, EINVAL, "--in", "--in %s: name the destination (add :NAME)",
+				source);
+	*ret = take_ptr(path);
+	return 0;
+}
+
+static int input_open(const char *path, bool *ret_is_dir)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))) {
+		fd_close(fd);
+		return -EINVAL;
+	}
+	*ret_is_dir = S_ISDIR(st.st_mode);
+	return fd;
+}
+
+/* PATH[:DEST]. A path that exists with its colon is taken as it is. */
+int run_args_input(struct run_request *q, const char *text, struct fail *fail)
+{
+	_cleanup_(freep) char *source = strdup(text);
+	struct run_input in = { .fd = -EBADF };
+	struct run_input *grown;
+	char *colon = source ? strrchr(source, ':') : NULL;
+	const char *dest = NULL;
+	int r;
+
+	if (!source)
+		return -ENOMEM;
+	if (q->n_inputs >= INPUTS_MAX)
+		return fail_set(fail, E2BIG, "--in", "more than %d inputs", INPUTS_MAX);
+	if (colon && access(source, F_OK) < 0) {
+		*colon = '\0';
+		dest = colon + 1;
+	}
+	/* "dir/" means dir */
+	for (size_t n = strlen(source); n > 1 && source[n - 1] == '/'; n--)
+		source[n - 1] = '\0';
+	in.fd = input_open(source, &in.is_dir);
+	if (in.fd == -EINVAL)
+		return fail_set(fail, EINVAL, "--in", "--in %s: neither a file nor a directory",
+				source);
+	if (in.fd < 0)
+		return fail_set(fail, -in.fd, "--in", "cannot read --in %s: %s", source,
+				strerror(-in.fd));
+	r = input_dest(source, dest, &in.dest, fail);
+	if (r == 0) {
+		grown = reallocarray(q->inputs, q->n_inputs + 1, sizeof(in));
+		if (grown) {
+			q->inputs = grown;
+			q->inputs[q->n_inputs++] = in;
+			return 0;
+		}
+		r = -ENOMEM;
+		free(in.dest);
+	}
+	fd_close(in.fd);
+	return r;
+}
+
+/* --- the options ----------------------------------------------------------------------------- */
 
 static const struct option options[] = {
 	{ "language", required_argument, NULL, 'l' },
@@ -39,7 +252,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int add_env(struct run_args *a, const char *text, struct fail *fail)
+static int args_add_env(struct run_args *a, const char *text, struct fail *fail)
 {
 	const char *equals = strchr(text, '=');
 
@@ -53,7 +266,7 @@ static int add_env(struct run_args *a, const char *text, struct fail *fail)
 	return 0;
 }
 
-static int add_later(struct run_args *a, int id, const char *text)
+static int args_add_later(struct run_args *a, int id, const char *text)
 {
 	struct run_later *grown = reallocarray(a->later, a->n_later + 1, sizeof(*grown));
 
@@ -64,7 +277,7 @@ static int add_later(struct run_args *a, int id, const char *text)
 	return 0;
 }
 
-static int read_option(int id, struct run_args *a, struct run_request *q, struct fail *fail)
+static int args_read_option(int id, struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	switch (id) {
 	case 'l':
@@ -101,21 +314,21 @@ static int read_option(int id, struct run_args *a, struct run_request *q, struct
 		q->out_dir = optarg;
 		return 0;
 	case OPT_ENV:
-		return add_env(a, optarg, fail);
+		return args_add_env(a, optarg, fail);
 	case OPT_IN:
 	case OPT_ALLOW:
 	case OPT_ALLOW_SET:
 	case OPT_ALLOW_PRIVATE:
 	case OPT_NET:
 	case OPT_LEARN_TO:
-		return add_later(a, id, optarg);
+		return args_add_later(a, id, optarg);
 	default:
 		return run_args_limit(id, optarg, &a->given, fail);
 	}
 }
 
 /* Splits the command line into options, FILE, and the command behind --. */
-static int read_args(int argc, char **argv, struct run_args *a, struct run_request *q,
+static int args_read(int argc, char **argv, struct run_args *a, struct run_request *q,
 		     struct fail *fail)
 {
 	for (int i = 1; i < argc; i++) {
@@ -145,7 +358,7 @@ static int read_args(int argc, char **argv, struct run_args *a, struct run_reque
 			return fail_set(fail, EINVAL, "options",
 					"option %s needs a value; see 'glovebox run --help'",
 					argv[optind - 1]);
-		r = read_option(id, a, q, fail);
+		r = args_read_option(id, a, q, fail);
 		if (r < 0)
 			return r;
 	}
@@ -217,7 +430,7 @@ static int set_step(struct run_step *step, const char *command, const struct lan
 	return language_argv(command, &vars, &step->argv, fail);
 }
 
-static int use_language(struct run_args *a, struct run_request *q, struct fail *fail)
+static int args_use_language(struct run_args *a, struct run_request *q, struct fail *fail)
 {
 	_cleanup_(language_done) struct language l = { 0 };
 	struct language_vars vars;
@@ -346,7 +559,7 @@ int run_args_reason(int r, struct fail *fail)
 int run_args_options(int argc, char **argv, struct run_args *a, struct run_request *ret,
 		     struct fail *fail)
 {
-	return run_args_reason(read_args(argc, argv, a, ret, fail), fail);
+	return run_args_reason(args_read(argc, argv, a, ret, fail), fail);
 }
 
 bool run_args_network(const struct run_args *a)
@@ -362,7 +575,7 @@ int run_args_open(struct run_args *a, struct run_request *ret, struct fail *fail
 	int r = open_inputs(a, ret, fail);
 
 	if (r == 0)
-		r = a->command ? use_command(a, ret, fail) : use_language(a, ret, fail);
+		r = a->command ? use_command(a, ret, fail) : args_use_language(a, ret, fail);
 	if (r == 0)
 		r = open_stdin(a, ret, fail);
 	if (r == 0)

@@ -6,11 +6,115 @@
 #include "box/breakable.h"
 #include "cli/cli.h"
 #include "run/guard.h"
+#include "wire/tree.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+
+/* --- inputs ---------------------------------------------------------------------------------- */
+
+/* The agent's answer to a transfer into the box. */
+static int inputs_await_end(const struct run_request *q, int sock)
+{
+	const struct tree_limits none = {
+		.deadline_boot_us = clock_boot_us() + RUN_TRANSFER_US,
+		.cancel_fd = q->signal_fd,
+	};
+	const struct tree_events events = { 0 };
+
+	/* An empty tree, or the reason of a failure. */
+	return tree_recv(sock, WIRE_ON_FROM_OP, -EBADF, &none, &events);
+}
+
+static int inputs_error(struct fail *fail, const char *dest, const struct tree_inward *inward,
+			int r)
+{
+	if (r == -ENOSPC)
+		return fail_set(fail, ENOSPC, "inputs",
+				"the input for %s does not fit: raise --disk or --files", dest);
+	if (r == -ECANCELED)
+		return fail_set(fail, ECANCELED, "inputs", "interrupted");
+	if (r == -EAGAIN || r == -ETIME)
+		return fail_set(fail, ETIME, "inputs", "the box's agent does not answer");
+	if (r == -EOPNOTSUPP)
+		return fail_set(fail, -r, "inputs",
+				"the input for %s has '%.100s' in it: only files, directories and "
+				"links can be copied",
+				dest, inward->refused);
+	if (r == -EEXIST)
+		return fail_set(fail, EEXIST, "inputs",
+				"%s is there already: two inputs with one name", dest);
+	return fail_set(fail, -r, "inputs", "cannot copy the input to %s: %s", dest, strerror(-r));
+}
+
+static int inputs_finish(const struct run_request *q, int sock, int r)
+{
+	int answer;
+
+	if (r == 0)
+		r = wire_send(sock, WIRE_TREE_END, NULL, 0);
+	/* A sender that was cut off asks why. */
+	answer = r == 0 || r == -EPIPE ? inputs_await_end(q, sock) : 0;
+	return answer < 0 ? answer : r;
+}
+
+static int inputs_send_code(const struct run_request *q, struct box *b, struct fail *fail)
+{
+	_cleanup_(fd_closep) int sock = box_files(b, WIRE_PUT, RUN_HOME, fail);
+	struct wire_entry entry = { .size = q->code_len, .mode = 0644 };
+	int r;
+
+	if (sock < 0)
+		return sock;
+	r = wire_send2(sock, WIRE_FILE, &entry, sizeof(entry), q->code_file, strlen(q->code_file));
+	for (size_t at = 0; r == 0 && at < q->code_len;) {
+		size_t n = MIN(q->code_len - at, (size_t)WIRE_DATA_MAX);
+
+		r = wire_send(sock, WIRE_DATA, q->code + at, n);
+		at += n;
+	}
+	if (r == 0)
+		r = wire_send(sock, WIRE_FILE_END, NULL, 0);
+	r = inputs_finish(q, sock, r);
+	return r < 0 ? inputs_error(fail, q->code_file, NULL, r) : 0;
+}
+
+static int inputs_send_one(const struct run_request *q, const struct run_input *in, struct box *b,
+			   struct fail *fail)
+{
+	_cleanup_(fd_closep) int sock = -EBADF;
+	struct tree_inward inward = { "" };
+	char root[WIRE_PATH_MAX + 1];
+	const char *name = strrchr(in->dest, '/') + 1;
+	int r;
+
+	if (in->is_dir)
+		(void)snprintf(root, sizeof(root), "%s", in->dest);
+	else
+		(void)snprintf(root, sizeof(root), "%.*s", (int)MAX(name - in->dest - 1, 1),
+			       in->dest);
+	sock = box_files(b, WIRE_PUT, root, fail);
+	if (sock < 0)
+		return sock;
+	r = in->is_dir ? tree_send_dir(sock, in->fd, &inward) : tree_send_file(sock, name, in->fd);
+	r = inputs_finish(q, sock, r);
+	return r < 0 ? inputs_error(fail, in->dest, &inward, r) : 0;
+}
+
+int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail)
+{
+	for (size_t i = 0; i < q->n_inputs; i++) {
+		int r = inputs_send_one(q, &q->inputs[i], b, fail);
+
+		if (r < 0)
+			return r;
+	}
+	return q->code ? inputs_send_code(q, b, fail) : 0;
+}
+
+/* --- the box --------------------------------------------------------------------------------- */
 
 #define TICK_US 10000
 #define NICE 10
@@ -32,7 +136,7 @@ static void box_exec_closep(struct box_exec *e)
 }
 
 /* What the whole box may use: the larger of its two steps. */
-static struct box_limits whole_box(const struct run_request *q)
+static struct box_limits job_limits(const struct run_request *q)
 {
 	const struct run_limits *run = &q->run.limits, *compile = &q->compile.limits;
 	struct box_limits l = {
@@ -64,14 +168,14 @@ struct job {
 	bool nice; /* we have lowered our priority */
 };
 
-/* --- guarding a command ----------------------------------------------------------------------------- */
+/* --- guarding a command ---------------------------------------------------------------------- */
 
 /*
- * RX-18: a quota says how much CPU a box gets, not that it is taken from one CPU. A thousand threads
- * spread over all of them and claim an equal share of each beside what runs there. So a box weighs
- * less the more it runs at once beyond what its quota can use.
+ * RX-18: a quota says how much CPU a box gets, not that it is taken from one CPU. A thousand
+ * threads spread over all of them and claim an equal share of each beside what runs there. So a box
+ * weighs less the more it runs at once beyond what its quota can use.
  */
-static void weigh_step(struct job *j, uint32_t tasks)
+static void job_weigh(struct job *j, uint32_t tasks)
 {
 	uint32_t milli = box_weight(j->cpu_milli, tasks);
 
@@ -82,7 +186,7 @@ static void weigh_step(struct job *j, uint32_t tasks)
 		j->weight_milli = milli;
 }
 
-static void look_at_step(struct run_guard *g)
+static void job_look(struct run_guard *g)
 {
 	struct job *j = g->arg;
 	const struct cgroup_host *host = j->b->cgroup.host;
@@ -101,7 +205,7 @@ static void look_at_step(struct run_guard *g)
 	g->usage->cpu_system_us = u.cpu_system_us;
 	g->usage->memory_peak = MAX(g->usage->memory_peak, u.memory_peak);
 	g->usage->processes_peak = MAX(g->usage->processes_peak, MAX(u.pids_peak, u.pids_now));
-	weigh_step(j, u.pids_now);
+	job_weigh(j, u.pids_now);
 	g->seen.memory = run_memory(u.memory_now, u.memory_shmem, disk.used_bytes);
 	g->seen.memory_kills = u.oom_kills;
 	g->seen.pids_denied = control_on("pids") ? u.pids_denied : 0;
@@ -109,7 +213,7 @@ static void look_at_step(struct run_guard *g)
 	g->seen.cpu_us = u.cpu_us;
 }
 
-static void emit_of_step(struct run_guard *g, bool is_err, const void *data, size_t len)
+static void job_emit(struct run_guard *g, bool is_err, const void *data, size_t len)
 {
 	struct job *j = g->arg;
 	int r;
@@ -137,7 +241,7 @@ static bool note_signal(const struct run_request *q, struct run_result *r)
 	return true;
 }
 
-static void wait_for_more(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS])
+static void job_wait(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS])
 {
 	const struct job *j = g->arg;
 	int extra = j->extras && j->extras->fd ? j->extras->fd(j->extras->arg) : -1;
@@ -147,7 +251,7 @@ static void wait_for_more(struct run_guard *g, struct pollfd polls[static RUN_GU
 	polls[2] = (struct pollfd){ .fd = extra, .events = POLLIN };
 }
 
-static void more_came(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
+static void job_woken(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
 		      bool heard)
 {
 	struct job *j = g->arg;
@@ -161,7 +265,7 @@ static void more_came(struct run_guard *g, const struct pollfd polls[static RUN_
 }
 
 /* Without those that a test has switched off. */
-static struct run_limits guarded_limits(struct run_limits l)
+static struct run_limits job_guarded_limits(struct run_limits l)
 {
 	if (!control_on("timeout"))
 		l.timeout_us = NEVER_US;
@@ -174,12 +278,11 @@ static struct run_limits guarded_limits(struct run_limits l)
 	return l;
 }
 
-static int guard_step(struct job *j, const struct run_step *step, struct run_usage *usage)
+static int job_guard(struct job *j, const struct run_step *step, struct run_usage *usage)
 {
-	static const struct run_guard_ops ops = { look_at_step, emit_of_step, wait_for_more,
-						  more_came };
+	static const struct run_guard_ops ops = { job_look, job_emit, job_wait, job_woken };
 	static struct wire_frame frame;
-	const struct run_limits limits = guarded_limits(step->limits);
+	const struct run_limits limits = job_guarded_limits(step->limits);
 	struct run_guard g = {
 		.ops = &ops,
 		.arg = j,
@@ -197,15 +300,16 @@ static int guard_step(struct job *j, const struct run_step *step, struct run_usa
 
 	j->cpu_milli = step->limits.cpu_milli;
 	j->weight_milli = 1000;
-	/* Opens the counters' files while the command is being started: at its end we are waited for. */
+	/* Opens the counters' files while the command is being started: at its end we are waited
+	 * for. */
 	(void)!cgroup_exec_sample(&j->b->cgroup, &j->exec->cgroup, &(struct cgroup_usage){ 0 });
 	return run_guard(&g);
 }
 
-/* --- the steps ------------------------------------------------------------------------------------- */
+/* --- the steps ------------------------------------------------------------------------------- */
 
 /* Has the box come up as it should? */
-static int await_box(struct job *j, struct fail *fail)
+static int job_await_box(struct job *j, struct fail *fail)
 {
 	struct run_result *r = j->r;
 	int ready = box_await(j->b, fail);
@@ -221,9 +325,9 @@ static int await_box(struct job *j, struct fail *fail)
 }
 
 /* Its network, that is: which must be there before the first command is. */
-static int give_extras(struct job *j, struct fail *fail)
+static int job_give_extras(struct job *j, struct fail *fail)
 {
-	int e = await_box(j, fail);
+	int e = job_await_box(j, fail);
 
 	if (e == 0)
 		e = j->extras->up(j->extras->arg, j->b, fail);
@@ -231,8 +335,8 @@ static int give_extras(struct job *j, struct fail *fail)
 	return e;
 }
 
-static int run_step(struct job *j, const struct run_step *step, struct run_usage *usage,
-		    struct fail *fail)
+static int job_run_step(struct job *j, const struct run_step *step, struct run_usage *usage,
+			struct fail *fail)
 {
 	const struct run_request *q = j->q;
 	struct box *b = j->b;
@@ -252,7 +356,7 @@ static int run_step(struct job *j, const struct run_step *step, struct run_usage
 
 	/* The first command was sent ahead; what counts is whether the box came up as it should. */
 	if (b->setup_fd >= 0) {
-		int ready = await_box(j, fail);
+		int ready = job_await_box(j, fail);
 
 		if (ready < 0)
 			return ready;
@@ -265,14 +369,14 @@ static int run_step(struct job *j, const struct run_step *step, struct run_usage
 				strerror(-e_result));
 	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
 	j->exec = &e;
-	e_result = guard_step(j, step, usage);
+	e_result = job_guard(j, step, usage);
 	if (e_result < 0)
 		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
 				strerror(-e_result));
 	return 0;
 }
 
-static int run_steps(struct job *j, struct fail *fail)
+static int job_run_steps(struct job *j, struct fail *fail)
 {
 	const struct run_request *q = j->q;
 	struct run_result *r = j->r;
@@ -285,18 +389,18 @@ static int run_steps(struct job *j, struct fail *fail)
 		return ready < 0 ? ready : e;
 	}
 	if (j->extras && j->extras->up)
-		e = give_extras(j, fail);
+		e = job_give_extras(j, fail);
 	if (e < 0)
 		return e;
 	if (q->has_compile) {
 		r->step = "compile";
 		r->compiled = true;
-		e = run_step(j, &q->compile, &r->compile_usage, fail);
+		e = job_run_step(j, &q->compile, &r->compile_usage, fail);
 		if (e < 0 || r->status != RUN_OK)
 			return e;
 	}
 	r->step = "run";
-	return run_step(j, &q->run, &r->usage, fail);
+	return job_run_step(j, &q->run, &r->usage, fail);
 }
 
 void run_failed(const struct run_request *q, struct run_result *r, const struct fail *fail)
@@ -329,7 +433,7 @@ int run_in_box(const struct run_request *q, const struct template *t,
 		.fixed = t->usr != NULL,
 		.one_command = !q->has_compile && !q->out_dir,
 	};
-	struct box_limits limits = whole_box(q);
+	struct box_limits limits = job_limits(q);
 	struct job job = { .q = q, .b = &b, .extras = extras, .r = r };
 	struct fail fail = { 0 };
 	int e = box_host_open(&host, &fail);
@@ -342,7 +446,7 @@ int run_in_box(const struct run_request *q, const struct template *t,
 		e = box_create(&host, &layers, &limits, &b, &fail);
 	}
 	if (e == 0)
-		e = run_steps(&job, &fail);
+		e = job_run_steps(&job, &fail);
 	if (e == 0 && extras && extras->over)
 		extras->over(extras->arg, &b, r);
 	if (e < 0)
@@ -350,7 +454,8 @@ int run_in_box(const struct run_request *q, const struct template *t,
 	else if (!r->cancelled_by)
 		(void)note_signal(q, r); /* that came while files were moved */
 	(void)run_emit_end(q);
-	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end otherwise. */
+	/* Whose own copy goes with it: what freeing ours takes, we would wait for the box's end
+	 * otherwise. */
 	fd_closep(&host.agent_fd);
 	return e;
 }

@@ -23,8 +23,8 @@ static int compare_addresses(const void *a, const void *b)
 }
 
 /* Puts an item into a sorted array, unless it is there. */
-static void keep(struct learned *l, void *array_, size_t *n, const void *item, size_t size,
-		 int (*compare)(const void *, const void *))
+static void learned_keep(struct learned *l, void *array_, size_t *n, const void *item, size_t size,
+			 int (*compare)(const void *, const void *))
 {
 	void **array = array_;
 	char *grown;
@@ -59,10 +59,10 @@ void learn(struct learned *l, const struct net_connection *c)
 		place.address = c->address;
 	else
 		return;
-	keep(l, &l->places, &l->n_places, &place, sizeof(place), compare_places);
+	learned_keep(l, &l->places, &l->n_places, &place, sizeof(place), compare_places);
 	if (has_address && address_special(&c->address))
-		keep(l, &l->special, &l->n_special, &c->address, sizeof(c->address),
-		     compare_addresses);
+		learned_keep(l, &l->special, &l->n_special, &c->address, sizeof(c->address),
+			     compare_addresses);
 }
 
 void learned_done(struct learned *l)
@@ -98,8 +98,9 @@ static size_t rule_of(const struct learned *l, size_t first, struct rule *ret)
 	return n;
 }
 
-/* A name that passed the grammar is a rule; should something not be one, it is better left out than saved. */
-static json_t *rules_json(const struct learned *l)
+/* A name that passed the grammar is a rule; should something not be one, it is better left out
+ * than saved. */
+static json_t *learned_rules_json(const struct learned *l)
 {
 	char text[POLICY_RULE_TEXT_SIZE];
 	json_t *list = json_array();
@@ -132,6 +133,6 @@ static json_t *ranges_json(const struct learned *l)
 
 json_t *learned_json(const struct learned *l)
 {
-	return json_pack("{so so sb}", "rules", rules_json(l), "private", ranges_json(l),
+	return json_pack("{so so sb}", "rules", learned_rules_json(l), "private", ranges_json(l),
 			 "complete", !l->is_partial);
 }

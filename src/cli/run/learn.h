@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run reached while everything was let through, as the rules that would have allowed just that. */
+/* What a run reached while everything was let through, as the rules that would have allowed just
+ * that. */
 #pragma once
 
 #include "run/net_log.h"

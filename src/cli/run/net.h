@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network of a local run: what was asked for, and the egress program that gives it while the run lasts. Here we are
- * the warden and the server to it. It ends when its socket closes, so whatever ends us ends it.
- *
- *	run/net_args.c  what was asked for      run/net.c   start, doors, rules, end
- *	run/net_log.c   what it says            run/learn.c rules from that
+ * The network of a local run: what was asked for, and the egress program that gives it while the
+ * run lasts. Here we are the warden and the server to it. It ends when its socket closes, so
+ * whatever ends us ends it.
  */
 #pragma once
 
@@ -26,9 +24,10 @@ struct run_net_wish {
 	char use[POLICY_USES_MAX][POLICY_SET_NAME_SIZE];
 	size_t n_uses;
 	char open
-		[CONFIG_TEXT_SIZE]; /* special ranges that the rules may reach, with blanks between */
-	bool none;                  /* --net none */
-	struct config *settings;    /* of the machine; filled by run_net_settings() */
+		/* Special ranges that the rules may reach, with blanks between. */
+		[CONFIG_TEXT_SIZE];
+	bool none;               /* --net none */
+	struct config *settings; /* of the machine; filled by run_net_settings() */
 };
 
 /* The options for it, as they were typed. */
@@ -36,8 +35,8 @@ _must_check_ int run_net_options(struct run_net_wish *w, const struct run_args *
 				 struct fail *fail);
 /* Does all of it go together? */
 _must_check_ int run_net_wish_check(const struct run_net_wish *w, struct fail *fail);
-/* For a local run with network: reads the settings of this machine. Does it have those sets, and are its certificates
- * some? */
+/* For a local run with network: reads the settings of this machine. Does it have those sets, and
+ * are its certificates some? */
 _must_check_ int run_net_settings(struct run_net_wish *w, struct fail *fail);
 bool run_net_wanted(const struct run_net_wish *w);
 
@@ -54,7 +53,7 @@ _must_check_ int run_net_open(struct run_net *n, const struct run_net_wish *w, c
 			      struct fail *fail);
 void run_net_free(struct run_net *n);
 
-/* --- what egress says ------------------------------------------------------------------------------------- */
+/* --- what egress says ------------------------------------------------------------------------ */
 
 /* To be waited for, POLLIN; -EBADF: there is nothing to come. */
 int run_net_fd(const struct run_net *n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox run: reads the command line, checks everything that can be checked without a box, then runs.
- * Whatever is wrong up to there is one line, status 2, and nothing created.
+ * glovebox run: reads the command line, checks everything that can be checked without a box, then
+ * runs. Whatever is wrong up to there is one line, status 2, and nothing created.
  */
 #include "cli/run/run.h"
 
@@ -99,7 +99,8 @@ static int prepare_out_dir(const char *path, struct out_dir *ret, struct fail *f
 	return 0;
 }
 
-/* Of a local run: the service has its own. A root directory that somebody else made has no certificates of ours. */
+/* Of a local run: the service has its own. A root directory that somebody else made has no
+ * certificates of ours. */
 static const char *const *network_variables(const struct run_request *q)
 {
 	if (!run_net_wanted(&q->net))
@@ -109,7 +110,7 @@ static const char *const *network_variables(const struct run_request *q)
 }
 
 /* All of it: what run/args.c does, and what only we do. */
-static int read_args(int argc, char **argv, struct run_request *q, struct fail *fail)
+static int run_read_args(int argc, char **argv, struct run_request *q, struct fail *fail)
 {
 	_cleanup_(run_args_done) struct run_args a = { 0 };
 	int r = run_args_options(argc, argv, &a, q, fail);
@@ -135,6 +136,26 @@ static int read_args(int argc, char **argv, struct run_request *q, struct fail *
 	return run_args_reason(r, fail);
 }
 
+static int print_json(const struct run_request *q, const struct run_result *r)
+{
+	json_t *o = run_result_json(r, &q->run.limits, r->compiled ? &q->compile.limits : NULL);
+	const char *name;
+	json_t *value;
+	int e;
+
+	/* What the service knows better; the output went by before. */
+	json_object_foreach(r->service, name, value)
+		if (strcmp(name, "stdout") != 0 && strcmp(name, "stderr") != 0 &&
+		    strcmp(name, "message") != 0 && strcmp(name, "outputs") != 0)
+			(void)json_object_set(o, name, value);
+	e = json_dumpf(o, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
+
+	json_decref(o);
+	if (e < 0 || putchar('\n') == EOF || fflush(stdout) == EOF)
+		return -EIO;
+	return 0;
+}
+
 int cli_run(int argc, char **argv)
 {
 	_cleanup_(run_request_done) struct run_request q = RUN_REQUEST_INIT;
@@ -144,7 +165,7 @@ int cli_run(int argc, char **argv)
 	};
 	struct out_dir out = { 0 };
 	struct fail fail = { 0 };
-	int e = read_args(argc, argv, &q, &fail);
+	int e = run_read_args(argc, argv, &q, &fail);
 
 	if (e == RUN_ARGS_HELP)
 		return fputs(help, stdout) < 0 ? CLI_FAILURE : CLI_OK;
@@ -161,9 +182,8 @@ int cli_run(int argc, char **argv)
 	if (run_net_save(&q, &r, &fail) < 0)
 		(void)cli_error(0, "%s", fail.msg);
 	if (q.json)
-		return run_print_json(&q, &r) < 0 ?
-			       cli_error(CLI_FAILURE, "cannot write the result") :
-			       run_exit_status(&r);
+		return print_json(&q, &r) < 0 ? cli_error(CLI_FAILURE, "cannot write the result") :
+						run_exit_status(&r);
 	run_tell(&q, &r);
 	run_net_notes(&q, &r);
 	run_tell_usage(&q, &r);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of untrusted code: what was asked for, what came of it. run/args.c reads the command line,
- * run/box.c drives the box, run/files.c sends the inputs, run/report.c tells people how it ended. That
- * much is in the front as well (front.c).
+ * One run of untrusted code: what was asked for, what came of it. run/args.c reads the command
+ * line, run/box.c drives the box, run/output.c tells people of it. That much is in the front as
+ * well (front.c).
  *
  * Only the whole program has the rest: run/local.c gives a box network (run/net.h) and fetches its
- * outputs (run/outputs.c), run/service.c goes to a service, run/json.c writes the result.
+ * outputs, run/service.c goes to a service, run/run.c is the verb.
  */
 #pragma once
 
@@ -70,7 +70,8 @@ struct run_extras {
 /* From here on it counts: the clock runs, and signals arrive where the box is watched. */
 void run_begin(struct run_request *q);
 
-/* Does it all; the result is complete whatever it returns. Negative: r->status is RUN_SETUP_ERROR. extras may be NULL. */
+/* Does it all; the result is complete whatever it returns. Negative: r->status is
+ * RUN_SETUP_ERROR. extras may be NULL. */
 int run_in_box(const struct run_request *q, const struct template *t,
 	       const struct run_extras *extras, struct run_result *r);
 
@@ -82,8 +83,6 @@ void run_failed(const struct run_request *q, struct run_result *r, const struct 
 
 #define RUN_TRANSFER_US (UINT64_C(60) * 1000000) /* for all inputs, and for all outputs */
 int run_send_inputs(const struct run_request *q, struct box *b, struct fail *fail);
-int run_fetch_outputs(const struct run_request *q, struct box *b, struct run_result *r,
-		      struct fail *fail);
 
 /* Hands the program's output on: to the terminal or pipe, or into the result. */
 int run_emit(const struct run_request *q, struct run_result *r, bool is_err, const void *data,
@@ -91,11 +90,9 @@ int run_emit(const struct run_request *q, struct run_result *r, bool is_err, con
 int run_emit_end(const struct run_request *q);
 void run_emit_break(void);
 
-/* What a person should know that the program's own output does not say; then, with -v, what was used. */
+/* What a person should know that the program's own output does not say; then, with -v, what was
+ * used. */
 void run_tell(const struct run_request *q, const struct run_result *r);
 void run_tell_usage(const struct run_request *q, const struct run_result *r);
 /* For the shell. */
 int run_exit_status(const struct run_result *r);
-
-/* Prints the result as one JSON object. */
-int run_print_json(const struct run_request *q, const struct run_result *r);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run through the service of this machine instead of in this process. For an ordinary user that is the better
- * box: ids, device nodes and cgroups of its own, which only root can make. For root it is the same box, and slower to get.
+ * A run through the service of this machine instead of in this process. For an ordinary user that
+ * is the better box: ids, device nodes and cgroups of its own, which only root can make. For root
+ * it is the same box, and slower to get.
  */
 #pragma once
 
 #include "cli/run/run.h"
 
 enum run_where {
-	RUN_WHERE_BEST, /* the service for an ordinary user, when one is running that he may use */
+	/* The service for an ordinary user, when one is running that this user may use. */
+	RUN_WHERE_BEST,
 	RUN_WHERE_LOCAL,
 	RUN_WHERE_SERVICE,
 };

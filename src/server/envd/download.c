@@ -1,19 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET and HEAD of /files. The agent opens the file once and tells what it is before it sends a byte, so length, time
- * and bytes are of one file, whatever happens to its name meanwhile. What breaks off in the middle resets the
- * connection: a client that counts has fewer bytes than it was promised, one that does not gets an error.
+ * GET and HEAD of /files. The agent opens the file once and tells what it is before it sends a
+ * byte, so length, time and bytes are of one file, whatever happens to its name meanwhile. What
+ * breaks off in the middle resets the connection: a client that counts has fewer bytes than it was
+ * promised, one that does not gets an error.
  */
 #include "server/envd/envd.h"
-#include "server/envd/gzip.h"
+
 #include "server/envd/http.h"
 #include "server/http/head_field.h"
+
+#include <zlib.h>
+
+/* --- gzip ------------------------------------------------------------------------------------ */
+
+#define GZIP_WINDOW (15 + 16) /* the largest window, and a gzip header */
+#define GZIP_MEMORY 8
+#define GZIP_LEVEL 1 /* it saves the way to the client, not a disk */
+#define GZIP_PIECE 65536
+
+struct gzip {
+	const struct stream *inner;
+	void *inner_arg;
+	z_stream z;
+	bool input_ended, ended;
+	char piece[GZIP_PIECE];
+};
+
+/* Takes over inner_arg, also when it fails (NULL then). */
+static void *gzip_new(const struct stream *inner, void *inner_arg)
+{
+	struct gzip *g = calloc(1, sizeof(*g));
+
+	if (!g || deflateInit2(&g->z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+			       Z_DEFAULT_STRATEGY) != Z_OK) {
+		inner->close(inner_arg);
+		free(g);
+		return NULL;
+	}
+	g->inner = inner;
+	g->inner_arg = inner_arg;
+	return g;
+}
+
+static int gzip_fill(struct gzip *g)
+{
+	ssize_t n = g->inner->read(g->inner_arg, g->piece, sizeof(g->piece));
+
+	if (n < 0)
+		return (int)n;
+	g->input_ended = n == 0;
+	g->z.next_in = (unsigned char *)g->piece;
+	g->z.avail_in = (unsigned)n;
+	return 0;
+}
+
+static ssize_t gzip_read(void *arg, char *data, size_t max)
+{
+	struct gzip *g = arg;
+	unsigned room = (unsigned)MIN(max, (size_t)GZIP_PIECE);
+
+	g->z.next_out = (unsigned char *)data;
+	g->z.avail_out = room;
+	while (g->z.avail_out == room && !g->ended) {
+		int r = g->z.avail_in == 0 && !g->input_ended ? gzip_fill(g) : 0;
+
+		if (r < 0)
+			return r;
+		r = deflate(&g->z, g->input_ended ? Z_FINISH : Z_NO_FLUSH);
+		if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
+			return -EIO;
+		g->ended = r == Z_STREAM_END;
+	}
+	return (ssize_t)(room - g->z.avail_out);
+}
+
+static void gzip_close(void *arg)
+{
+	struct gzip *g = arg;
+
+	(void)deflateEnd(&g->z);
+	g->inner->close(g->inner_arg);
+	free(g);
+}
+
+static const struct stream gzip_stream = { .read = gzip_read, .close = gzip_close };
+
+/* --- the file -------------------------------------------------------------------------------- */
 
 #define TIMEOUT_MS 60000 /* without a byte from the box */
 
 /*
- * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's socket only tells
- * how it ends. So each byte is copied once to us and once to the client.
+ * The bytes come through a pipe, into which the kernel moves the file's own pages; the operation's
+ * socket only tells how it ends. So each byte is copied once to us and once to the client.
  */
 struct download {
 	struct talk *talk;
@@ -31,7 +110,8 @@ static void download_close(void *arg)
 	free(d);
 }
 
-/* The agent says something, or is gone, while bytes are missing. What it has put into the pipe before can be read. */
+/* The agent says something, or is gone, while bytes are missing. What it has put into the pipe
+ * before can be read. */
 static int last_word(struct download *d)
 {
 	int r = talk_recv_now(d->talk);
@@ -109,7 +189,7 @@ static int go_with_pipe(struct talk *t)
 }
 
 /* Opens the file: 0 with its ENTRY and a pipe; 1 when it replied. */
-static int open_file(struct talk *t, struct wanted *w, int *ret_pipe)
+static int download_open(struct talk *t, struct wanted *w, int *ret_pipe)
 {
 	_cleanup_(fd_closep) int pipe_fd = -EBADF;
 	const struct wire_fs request = { .op = WIRE_FS_READ,
@@ -148,7 +228,7 @@ static bool not_modified(struct request *r, const char *etag, int64_t mtime_s)
 	return envd_date_parse(request_header(r, "If-Modified-Since"), &since) && mtime_s <= since;
 }
 
-static void add_headers(struct request *r, const struct wanted *w, const char *etag)
+static void download_add_headers(struct request *r, const struct wanted *w, const char *etag)
 {
 	char disposition[ENVD_DISPOSITION_SIZE], date[HEAD_DATE_SIZE], range[80];
 
@@ -198,13 +278,13 @@ static int reply_file(struct request *r, struct talk **t, int *pipe_fd, const st
 
 		/* The same file in another form: its tag says the same, but not for every byte. */
 		(void)snprintf(weak, sizeof(weak), "W/%s", etag);
-		add_headers(r, w, weak);
+		download_add_headers(r, w, weak);
 		gzip = gzip_new(&download_stream, d);
 		return gzip ? reply_stream(r, 200, "application/octet-stream", UINT64_MAX,
 					   &gzip_stream, gzip) :
 			      -ENOMEM;
 	}
-	add_headers(r, w, etag);
+	download_add_headers(r, w, etag);
 	return reply_stream(r, w->part ? 206 : 200, "application/octet-stream", length,
 			    &download_stream, d);
 }
@@ -219,7 +299,7 @@ static int find_part(struct request *r, struct wanted *w, const char *range)
 	int n;
 
 	w->length = 0;
-	n = t ? open_file(t, w, &pipe_fd) : -ENOMEM;
+	n = t ? download_open(t, w, &pipe_fd) : -ENOMEM;
 	if (n != 0)
 		return n;
 	w->length = UINT64_MAX;
@@ -248,7 +328,7 @@ static int read_wanted(struct request *r, struct wanted *w)
 		return reply_error(r, 400, "path: is longer than %d bytes", WIRE_PATH_MAX);
 	if (!user || !*user)
 		user = "user";
-	if (envd_user_check(user, strlen(user), w->user, &e) < 0)
+	if (rpc_user_check(user, strlen(user), w->user, &e) < 0)
 		return reply_error(r, 401, "%s", e.message);
 	/* A part is a part of the file, not of what gzip makes of it. */
 	w->gzip = !request_header(r, "Range") &&
@@ -258,7 +338,7 @@ static int read_wanted(struct request *r, struct wanted *w)
 	return 0;
 }
 
-static int send_file(struct request *r, struct wanted *w)
+static int download_send(struct request *r, struct wanted *w)
 {
 	const char *range = request_header(r, "Range");
 	_cleanup_(talk_freep) struct talk *t = NULL;
@@ -268,7 +348,7 @@ static int send_file(struct request *r, struct wanted *w)
 	if (n != 0)
 		return n < 0 ? n : 0;
 	t = talk_new(r);
-	n = t ? open_file(t, w, &pipe_fd) : -ENOMEM;
+	n = t ? download_open(t, w, &pipe_fd) : -ENOMEM;
 	if (n != 0)
 		return n < 0 ? n : 0;
 	/* The same file as a moment ago, or the range would be of another one. */
@@ -284,8 +364,8 @@ int envd_files_read(struct request *r)
 
 	if (n < 0 || r->replied)
 		return n;
-	n = send_file(r, &w);
-	return n < 0 && !r->replied ? envd_reply_gone(r, n) : n;
+	n = download_send(r, &w);
+	return n < 0 && !r->replied ? rpc_reply_gone(r, n) : n;
 }
 
 int envd_files_failed(struct request *r, const struct wire_failed *failed, const char *user,

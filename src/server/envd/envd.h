@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data plane: what a sandbox's logical port 49983 answers. In E2B a daemon in the sandbox does this; here it
- * is the server, which asks the box's agent. Everything the agent says is hostile: it is checked here, field by
- * field, and an agent that breaks the protocol is not asked anything further on that operation.
+ * The data plane: what a sandbox's logical port 49983 answers. In E2B a daemon in the sandbox does
+ * this; here it is the server, which asks the box's agent. Everything the agent says is hostile: it
+ * is checked here, field by field, and an agent that breaks the protocol is not asked anything
+ * further on that operation.
  */
 #pragma once
 
@@ -15,7 +16,7 @@ extern const struct route envd_routes[]; /* port 49983; ends with operation == N
 #define ENVD_TAG_MAX 256
 #define ENVD_WAIT_MS 60000 /* for an answer of the agent, unless the client gives less */
 
-/* --- one question to the agent (envd/talk.c) -------------------------------------------------------- */
+/* --- one question to the agent (envd/talk.c) ------------------------------------------------- */
 
 struct talk {
 	struct request *request; /* NULL for one that outlives its request */
@@ -44,14 +45,15 @@ _must_check_ int talk_env(struct talk *t, const char *name, const char *value);
 _must_check_ int talk_recv(struct talk *t);
 /* However long sending took: the time for the answer begins now. */
 void talk_wait_anew(struct talk *t);
-/* From now on it may take as long as the client waits: what Connect-Timeout-Ms says, else for ever. */
+/* From now on it may take as long as the client waits: what Connect-Timeout-Ms says, else for
+ * ever. */
 void talk_wait_with_client(struct talk *t);
 int talk_left_ms(const struct talk *t); /* of that time, as poll() wants it */
 /* The same without waiting, once talk_no_wait() was called: -EAGAIN when nothing is there. */
 _must_check_ int talk_no_wait(struct talk *t);
 _must_check_ int talk_recv_now(struct talk *t);
-/* A pipe for a file's bytes, of which ours (0: to read, 1: to write) does not block. What it holds, as far as the kernel
- * lets us: ENVD_PIPE_SIZE or less. */
+/* A pipe for a file's bytes, of which ours (0: to read, 1: to write) does not block. What it
+ * holds, as far as the kernel lets us: ENVD_PIPE_SIZE or less. */
 #define ENVD_PIPE_SIZE (1 << 20)
 _must_check_ int talk_pipe(int ret[2], unsigned ours);
 /* Waits for DONE: 0; 1 when FAILED came instead, with *ret_failed; anything else is -EPROTO. */
@@ -59,16 +61,10 @@ _must_check_ int talk_await_done(struct talk *t, struct wire_failed *ret_failed)
 /* The frame, which must be FAILED, checked. */
 _must_check_ int talk_failed(const struct wire_frame *f, struct wire_failed *ret);
 
-/* Replies for an operation that ended with such an errno: 502 when the sandbox is gone, and so on. */
-int envd_reply_gone(struct request *r, int err);
 /* Notes in the log that this box's agent broke the protocol; `what` is ours. Returns -EPROTO. */
 int envd_broken(struct sandbox *b, const char *what);
 
-/* A user's name as it may be asked for; whether there is such a user, the box knows. */
-_must_check_ int envd_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE],
-				 struct rpc_error *e);
-
-/* --- commands --------------------------------------------------------------------------------------- */
+/* --- commands -------------------------------------------------------------------------------- */
 
 /* What Start asks for. The texts belong to the message. */
 struct envd_start {
@@ -87,7 +83,7 @@ struct envd_selector {
 	const char *tag; /* by tag */
 };
 
-/* envd/decode.c: pure */
+/* envd/process_message.c: pure. What clients ask for, */
 _must_check_ int envd_decode_start(const json_t *message, struct envd_start *ret,
 				   struct rpc_error *e);
 _must_check_ int envd_decode_selector(const json_t *message, struct envd_selector *ret,
@@ -96,7 +92,7 @@ _must_check_ int envd_decode_input(const json_t *message, enum wire_input_kind *
 				   unsigned char **ret, size_t *ret_len, struct rpc_error *e);
 _must_check_ int envd_decode_signal(const json_t *message, uint32_t *ret, struct rpc_error *e);
 
-/* envd/event.c: pure. What clients are told of a command. */
+/* what they are told of a command, */
 _must_check_ int envd_event_start(struct buf *out, uint32_t pid);
 _must_check_ int envd_event_data(struct buf *out, enum wire_type type, const void *data,
 				 size_t len);
@@ -106,7 +102,7 @@ _must_check_ int envd_event_end(struct buf *out, const struct wire_exit *end, co
 #define ENVD_STATUS_SIZE 64
 _must_check_ int envd_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE]);
 
-/* envd/label.c: what the agent keeps for us beside a command, for List. Pure. */
+/* and what the agent keeps for us beside it, for List. */
 #define ENVD_LABEL_MAX (UINT64_C(8) << 10)
 _must_check_ int envd_label_make(const struct envd_start *start, struct buf *ret);
 /* Its part of List's answer, made from what came back, which need not be what was sent. */
@@ -114,9 +110,6 @@ json_t *envd_label_read(uint32_t pid, const void *data, size_t len);
 /* The command on one line, for the log: at most size - 1 bytes. */
 void envd_command_line(const struct envd_start *start, char *ret, size_t size);
 
-/* envd/process.c: finds the command that a selector means. */
-_must_check_ int envd_select(struct request *r, const json_t *message, uint32_t *ret_pid,
-			     struct rpc_error *e);
 /* A FAILED of ATTACH, INPUT or TELL as an error for the client. */
 int envd_process_failed(const struct wire_failed *failed, uint32_t pid, struct rpc_error *e);
 
@@ -126,7 +119,6 @@ int envd_process_send_input(struct request *r);
 int envd_process_send_signal(struct request *r);
 int envd_process_close_stdin(struct request *r);
 
-/* envd/start.c, envd/follow.c, envd/input.c */
 int envd_process_start(struct request *r);
 int envd_process_connect(struct request *r);
 int envd_input_begin(struct request *r);
@@ -134,11 +126,12 @@ int envd_input_data(struct request *r, const char *data, size_t len);
 int envd_input_handle(struct request *r);
 void envd_input_done(struct request *r);
 
-/* Follows a command whose operation is open (and given away). start is NULL for one that runs already. */
+/* Follows a command whose operation is open (and given away). start is NULL for one that runs
+ * already. */
 int envd_follow(struct talk *t, const char *user, const struct envd_start *start, uint32_t pid,
 		uint64_t timeout_ms);
 
-/* --- files ------------------------------------------------------------------------------------------ */
+/* --- files ----------------------------------------------------------------------------------- */
 
 /* What the agent says a file is, checked. The texts point into the frame and are not terminated. */
 struct envd_entry {
@@ -146,7 +139,7 @@ struct envd_entry {
 	const char *path, *owner, *group, *target, *attrs;
 };
 
-/* envd/entry.c: pure */
+/* envd/fs.c */
 _must_check_ int envd_entry_read(const void *data, size_t len, struct envd_entry *ret);
 json_t *envd_entry_json(const struct envd_entry *entry); /* EntryInfo */
 json_t *envd_entry_attrs(
@@ -187,20 +180,17 @@ struct envd_watch {
 
 #define ENVD_WATCH_LOST "changes came too fast and some were lost"
 _must_check_ int envd_watch_open(struct talk *t, const json_t *message, struct rpc_error *e);
-/* The next event: 1. -EAGAIN when there is none now, -EOVERFLOW when some were lost, or as talk_recv(). */
+/* The next event: 1. -EAGAIN when there is none now, -EOVERFLOW when some were lost, or as
+ * talk_recv(). */
 _must_check_ int envd_watch_next(struct envd_watch *w, json_t **ret);
 
-/* --- plain HTTP -------------------------------------------------------------------------------------- */
+/* --- plain HTTP ------------------------------------------------------------------------------ */
 
 int envd_files_read(struct request *r);   /* envd/download.c */
 int envd_upload_begin(struct request *r); /* envd/upload.c */
 int envd_upload_data(struct request *r, const char *data, size_t len);
 int envd_upload_handle(struct request *r);
 void envd_upload_done(struct request *r);
-int envd_files_compose(struct request *r); /* envd/misc.c */
-int envd_health(struct request *r);
-int envd_metrics(struct request *r);
-int envd_envs(struct request *r);
 
 /* A file operation's FAILED as a status of plain HTTP, and the reply for it. */
 int envd_files_failed(struct request *r, const struct wire_failed *failed, const char *user,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following a command: from the agent's frames to the client's stream of events. The order is the protocol's and
- * the agent is held to it:
+ * Following a command: from the agent's frames to the client's stream of events. The order is the
+ * protocol's and the agent is held to it:
  *
  *	STARTED, then OUT, ERR or PTY in any number, then EXIT; or FAILED alone
  *
@@ -36,8 +36,8 @@ static void follow_free(void *arg)
 }
 
 /* Why a command could not be started, in E2B's words where its clients know them. */
-static int start_failed(const struct follow *f, const struct wire_failed *failed,
-			struct rpc_error *e)
+static int follow_start_failed(const struct follow *f, const struct wire_failed *failed,
+			       struct rpc_error *e)
 {
 	const char *why = strerror(failed->err);
 
@@ -78,7 +78,7 @@ static int start_failed(const struct follow *f, const struct wire_failed *failed
 	}
 }
 
-static int on_failed(struct rpc_stream *s, struct follow *f)
+static int follow_on_failed(struct rpc_stream *s, struct follow *f)
 {
 	struct wire_failed failed;
 	struct rpc_error e;
@@ -86,13 +86,13 @@ static int on_failed(struct rpc_stream *s, struct follow *f)
 	if (f->started || talk_failed(&f->talk->frame, &failed) < 0)
 		return -EPROTO;
 	if (f->began)
-		(void)start_failed(f, &failed, &e);
+		(void)follow_start_failed(f, &failed, &e);
 	else
 		(void)envd_process_failed(&failed, f->pid, &e);
 	return rpc_stream_end(s, &e);
 }
 
-static int on_started(struct rpc_stream *s, struct follow *f)
+static int follow_on_started(struct rpc_stream *s, struct follow *f)
 {
 	const struct wire_process *p = (const struct wire_process *)f->talk->frame.data;
 
@@ -110,7 +110,7 @@ static int on_started(struct rpc_stream *s, struct follow *f)
 	return rpc_stream_add(s, f->event.data, f->event.len);
 }
 
-static int on_output(struct rpc_stream *s, struct follow *f)
+static int follow_on_output(struct rpc_stream *s, struct follow *f)
 {
 	bool terminal = f->talk->frame.head.type == WIRE_PTY;
 
@@ -124,7 +124,7 @@ static int on_output(struct rpc_stream *s, struct follow *f)
 	return rpc_stream_add(s, f->event.data, f->event.len);
 }
 
-static int on_exit_frame(struct rpc_stream *s, struct follow *f)
+static int follow_on_exit(struct rpc_stream *s, struct follow *f)
 {
 	const struct wire_exit *end = (const struct wire_exit *)f->talk->frame.data;
 	struct run_limits limits = { .timeout_us = f->timeout_ms * 1000 };
@@ -135,7 +135,7 @@ static int on_exit_frame(struct rpc_stream *s, struct follow *f)
 	if (!f->started || envd_exit_text(end, status) < 0)
 		return -EPROTO;
 	limit = sandbox_judge(f->talk->op.sandbox, end, &limits);
-	/* With which time-out it began, who came later does not know. */
+	/* A client that came later does not know with which time-out it began. */
 	if (limit != RUN_LIMIT_NONE && (f->began || limit != RUN_LIMIT_TIME))
 		run_limit_text(limit, &limits, &run_words_command, why);
 	if (f->began)
@@ -153,24 +153,24 @@ static int on_exit_frame(struct rpc_stream *s, struct follow *f)
 	return rpc_stream_end(s, NULL);
 }
 
-static int on_frame(struct rpc_stream *s, struct follow *f)
+static int follow_on_frame(struct rpc_stream *s, struct follow *f)
 {
 	int r = -EPROTO;
 
 	switch (f->talk->frame.head.type) {
 	case WIRE_STARTED:
-		r = on_started(s, f);
+		r = follow_on_started(s, f);
 		break;
 	case WIRE_FAILED:
-		r = on_failed(s, f);
+		r = follow_on_failed(s, f);
 		break;
 	case WIRE_OUT:
 	case WIRE_ERR:
 	case WIRE_PTY:
-		r = on_output(s, f);
+		r = follow_on_output(s, f);
 		break;
 	case WIRE_EXIT:
-		r = on_exit_frame(s, f);
+		r = follow_on_exit(s, f);
 		break;
 	default:
 		break;
@@ -179,7 +179,7 @@ static int on_frame(struct rpc_stream *s, struct follow *f)
 }
 
 /* AG-04: what the agent may not say here ends the stream, and nothing more is read from it. */
-static int end_broken(struct rpc_stream *s)
+static int follow_end_broken(struct rpc_stream *s)
 {
 	struct rpc_error e;
 
@@ -197,9 +197,9 @@ static int follow_pump(struct rpc_stream *s)
 		if (r == -EAGAIN)
 			return 0;
 		if (r > 0)
-			r = on_frame(s, f);
+			r = follow_on_frame(s, f);
 		if (r == -EPROTO)
-			r = end_broken(s);
+			r = follow_end_broken(s);
 		/* -ENOTCONN: killed or paused. There is no end that a client could believe. */
 		if (r < 0)
 			return r;

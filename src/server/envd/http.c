@@ -145,7 +145,7 @@ bool envd_gzip_wanted(const char *header)
 }
 
 /* Characters that stand for themselves in a header's quoted text and in RFC 5987's. */
-static bool is_plain(unsigned char c)
+static bool is_plain_byte(unsigned char c)
 {
 	return isalnum(c) || c == '.' || c == '-' || c == '_';
 }
@@ -164,9 +164,9 @@ void envd_disposition(const char *path, char ret[ENVD_DISPOSITION_SIZE])
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)name[i];
 
-		plain[i] = is_plain(c) ? (char)c : '_';
+		plain[i] = is_plain_byte(c) ? (char)c : '_';
 		at += (size_t)snprintf(encoded + at, sizeof(encoded) - at,
-				       is_plain(c) ? "%c" : "%%%02X", c);
+				       is_plain_byte(c) ? "%c" : "%%%02X", c);
 	}
 	plain[n] = '\0';
 	(void)snprintf(ret, ENVD_DISPOSITION_SIZE, "inline; filename=\"%s\"; filename*=UTF-8''%s",

@@ -4,8 +4,8 @@
 
 #include "base/util.h"
 
-/* Range against a file of that size: 1 with the part, 0 for all of it (also for what is not one range of
- * bytes, which a server may ignore), -ERANGE when there is no such part. */
+/* Range against a file of that size: 1 with the part, 0 for all of it (also for what is not one
+ * range of bytes, which a server may ignore), -ERANGE when there is no such part. */
 _must_check_ int envd_range_parse(const char *header, uint64_t size, uint64_t *ret_offset,
 				  uint64_t *ret_length);
 
@@ -20,20 +20,20 @@ bool envd_date_parse(const char *header, int64_t *ret);
 /* Does Accept-Encoding leave the plain file as a possibility? */
 bool envd_identity_accepted(const char *header);
 
-/* Does it name gzip and nothing else that it would take? Then the client wants gzip. Most name it because their HTTP
- * library does; for them the plain file is faster. */
+/* Does it name gzip and nothing else that it would take? Then the client wants gzip. Most name
+ * it because their HTTP library does; for them the plain file is faster. */
 bool envd_gzip_wanted(const char *header);
 
 /* "inline", with the last component of the path as the file's name: any bytes may be in it. */
 #define ENVD_DISPOSITION_SIZE 1200
 void envd_disposition(const char *path, char ret[ENVD_DISPOSITION_SIZE]);
 
-/* Is the boundary in a multipart Content-Type one that RFC 2046 allows? Anything else is refused here, before a
- * parser sees it. */
+/* Is the boundary in a multipart Content-Type one that RFC 2046 allows? Anything else is refused
+ * here, before a parser sees it. */
 bool envd_boundary_ok(const char *content_type);
 
-/* The file name of a part, with what browsers' rules for forms escape in it (quote, line ends) restored. 0, or
- * -ENAMETOOLONG. */
+/* The file name of a part, with what browsers' rules for forms escape in it (quote, line ends)
+ * restored. 0, or -ENAMETOOLONG. */
 _must_check_ int envd_part_name(const char *filename, char *ret, size_t size);
 
 /* X-Metadata-KEY as a key, in lower case: printable, not too long. -ENOENT: another header. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ListDir. A list may have a million entries, so it is written while it comes in: the first answer of the agent
- * decides whether there is a list at all, and one that breaks off later resets the connection.
+ * ListDir. A list may have a million entries, so it is written while it comes in: the first answer
+ * of the agent decides whether there is a list at all, and one that breaks off later resets the
+ * connection.
  */
 #include "server/envd/envd.h"
 
 #define LIST_BATCH (UINT64_C(32) << 10)
 #define LIST_MAX (UINT64_C(1) << 20) /* a batch and the largest entry, however it must be escaped */
 
-struct list {
+struct listing {
 	struct talk *talk;
 	struct buf out;
 	size_t sent;
@@ -18,14 +19,14 @@ struct list {
 
 static void list_close(void *arg)
 {
-	struct list *l = arg;
+	struct listing *l = arg;
 
 	talk_free(l->talk);
 	buf_done(&l->out);
 	free(l);
 }
 
-static int add_entry(struct list *l)
+static int list_add_entry(struct listing *l)
 {
 	struct envd_entry entry;
 	json_t *info;
@@ -46,7 +47,7 @@ static int add_entry(struct list *l)
 	return r;
 }
 
-static int on_frame(struct list *l)
+static int list_on_frame(struct listing *l)
 {
 	int r = -EPROTO;
 
@@ -55,14 +56,14 @@ static int on_frame(struct list *l)
 		return buf_add(&l->out, "]}", 2);
 	}
 	if (l->talk->frame.head.type == WIRE_ENTRY)
-		r = add_entry(l);
+		r = list_add_entry(l);
 	if (r == -EPROTO)
 		(void)envd_broken(l->talk->op.sandbox, "in a list of files");
 	return r;
 }
 
 /* Takes what is there; waits only when there is nothing to send. */
-static int fill(struct list *l)
+static int list_fill(struct listing *l)
 {
 	int r = 0;
 
@@ -77,21 +78,21 @@ static int fill(struct list *l)
 			continue;
 		}
 		if (r > 0)
-			r = on_frame(l);
+			r = list_on_frame(l);
 	}
 	return r;
 }
 
 static ssize_t list_read(void *arg, char *data, size_t max)
 {
-	struct list *l = arg;
+	struct listing *l = arg;
 	size_t n;
 
 	if (l->sent == l->out.len) {
 		int r;
 
 		l->sent = l->out.len = 0;
-		r = fill(l);
+		r = list_fill(l);
 		if (r < 0)
 			return r;
 	}
@@ -104,9 +105,9 @@ static ssize_t list_read(void *arg, char *data, size_t max)
 static const struct stream list_stream = { .read = list_read, .close = list_close };
 
 /* The frame is the first answer. */
-static int reply_list(struct request *r, struct talk **t)
+static int list_reply(struct request *r, struct talk **t)
 {
-	struct list *l = calloc(1, sizeof(*l));
+	struct listing *l = calloc(1, sizeof(*l));
 	int n;
 
 	if (!l)
@@ -115,7 +116,7 @@ static int reply_list(struct request *r, struct talk **t)
 	l->out.max = LIST_MAX;
 	n = buf_add(&l->out, "{\"entries\":[", 12);
 	if (n == 0)
-		n = on_frame(l);
+		n = list_on_frame(l);
 	if (n == 0)
 		n = talk_no_wait(l->talk);
 	if (n < 0) {
@@ -155,7 +156,7 @@ static int call_list_dir(struct request *r, const json_t *message, json_t **ret,
 		return n;
 	if (talk_failed(&t->frame, &failed) == 0)
 		return envd_fs_failed(&failed, user, path, e);
-	return reply_list(r, &t);
+	return list_reply(r, &t);
 }
 
 int envd_fs_list_dir(struct request *r)

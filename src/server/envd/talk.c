@@ -183,25 +183,6 @@ int talk_await_done(struct talk *t, struct wire_failed *ret_failed)
 	return r < 0 ? envd_broken(t->request->sandbox, "an answer to something else") : 1;
 }
 
-int envd_reply_gone(struct request *r, int err)
-{
-	switch (err) {
-	case -ECONNRESET:
-	case -ESHUTDOWN:
-		return err;
-	case -ETIMEDOUT:
-		return reply_error(r, 504, "the sandbox did not answer in time");
-	case -EPROTO:
-		return reply_error(r, 500, "the sandbox gave an answer that makes no sense");
-	case -ENOMEM:
-	case -EMFILE:
-	case -ENFILE:
-		return reply_error(r, 503, "the service is short of memory or descriptors");
-	default:
-		return reply_gone(r, r->sandbox->info.id);
-	}
-}
-
 int envd_broken(struct sandbox *b, const char *what)
 {
 	server_log(b->server, "warn", "agent_broke_protocol",

@@ -31,7 +31,7 @@ static json_t *change_json(uint32_t what, const char *name, size_t name_len,
 }
 
 /* CHANGE: 1 with an event, 0 when its ENTRY has to come first. */
-static int read_change(struct envd_watch *w, json_t **ret)
+static int watch_read_change(struct envd_watch *w, json_t **ret)
 {
 	const struct wire_frame *f = &w->talk->frame;
 	struct wire_fs_change change;
@@ -55,7 +55,7 @@ static int read_change(struct envd_watch *w, json_t **ret)
 	return *ret ? 1 : -ENOMEM;
 }
 
-static int read_entry(struct envd_watch *w, json_t **ret)
+static int watch_read_entry(struct envd_watch *w, json_t **ret)
 {
 	struct envd_entry entry;
 
@@ -75,7 +75,7 @@ int envd_watch_next(struct envd_watch *w, json_t **ret)
 		r = talk_recv_now(w->talk);
 		if (r < 0)
 			return r;
-		r = w->wants_entry ? read_entry(w, ret) : read_change(w, ret);
+		r = w->wants_entry ? watch_read_entry(w, ret) : watch_read_change(w, ret);
 	} while (r == 0);
 	return r == -EPROTO ? envd_broken(w->talk->op.sandbox, "while watching") : r;
 }
@@ -119,7 +119,7 @@ static void watch_free(void *arg)
 	free(w);
 }
 
-static int end_with(struct rpc_stream *s, const char *why)
+static int watch_end(struct rpc_stream *s, const char *why)
 {
 	struct rpc_error e;
 
@@ -144,9 +144,9 @@ static int watch_pump(struct rpc_stream *s)
 		if (r > 0)
 			r = rpc_stream_add_json(s, json_pack("{s:o}", "filesystem", event));
 		else if (r == -EOVERFLOW)
-			r = end_with(s, ENVD_WATCH_LOST);
+			r = watch_end(s, ENVD_WATCH_LOST);
 		else if (r == -EPROTO)
-			r = end_with(s, "the sandbox gave an answer that makes no sense");
+			r = watch_end(s, "the sandbox gave an answer that makes no sense");
 		if (r < 0)
 			return r;
 	}
@@ -191,5 +191,5 @@ int envd_fs_watch_dir(struct request *r)
 	json_decref(message);
 	if (n == -EREMOTEIO)
 		return rpc_stream_error(r, &e);
-	return n < 0 ? envd_reply_gone(r, n) : watch_reply(r, take_ptr(t), timeout_ms);
+	return n < 0 ? rpc_reply_gone(r, n) : watch_reply(r, take_ptr(t), timeout_ms);
 }

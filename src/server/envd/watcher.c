@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watchers that are asked for their events, for clients that cannot keep a stream open. What has not been asked
- * for yet waits in the operation's socket, which is bounded; behind it in the box's inotify queue, which is too.
- * So a watcher costs a descriptor here and no thread, and one that nobody asks any more is ended after a while.
+ * Watchers that are asked for their events, for clients that cannot keep a stream open. What has
+ * not been asked for yet waits in the operation's socket, which is bounded; behind it in the box's
+ * inotify queue, which is too. So a watcher costs a descriptor here and no thread, and one that
+ * nobody asks any more is ended after a while.
  */
 #include "server/envd/envd.h"
 
@@ -22,8 +23,8 @@
 
 struct watcher {
 	struct watcher *next;
-	unsigned refs;    /* with the list's lock */
-	uint64_t used_us; /* with the list's lock */
+	unsigned refs;    /* with the watchers's lock */
+	uint64_t used_us; /* with the watchers's lock */
 	char id[WATCHER_ID_LEN + 1];
 	const struct sandbox *sandbox; /* talk has the reference */
 	pthread_mutex_t lock;          /* for what follows */
@@ -31,9 +32,9 @@ struct watcher {
 	bool lost;
 };
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct watcher *list;
-static size_t n_list;
+static pthread_mutex_t watchers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct watcher *watchers;
+static size_t n_watchers;
 
 static void watcher_free(struct watcher *w)
 {
@@ -46,29 +47,30 @@ static void watcher_put(struct watcher *w)
 {
 	bool last;
 
-	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&watchers_lock);
 	last = --w->refs == 0;
-	pthread_mutex_unlock(&list_lock);
+	pthread_mutex_unlock(&watchers_lock);
 	if (last)
 		watcher_free(w);
 }
 
-/* A reference; NULL when this sandbox has no such watcher. With `remove`, the list's own instead. */
+/* A reference; NULL when this sandbox has no such watcher. With `remove`, the watchers's own
+ * instead. */
 static struct watcher *watcher_find(const struct sandbox *b, const char *id, bool remove)
 {
-	struct watcher **at = &list, *w;
+	struct watcher **at = &watchers, *w;
 
-	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&watchers_lock);
 	while ((w = *at) && (w->sandbox != b || strcmp(w->id, id) != 0))
 		at = &w->next;
 	if (w && remove) {
 		*at = w->next;
-		n_list--;
+		n_watchers--;
 	} else if (w) {
 		w->refs++;
 		w->used_us = clock_boot_us();
 	}
-	pthread_mutex_unlock(&list_lock);
+	pthread_mutex_unlock(&watchers_lock);
 	return w;
 }
 
@@ -77,7 +79,7 @@ static int check_room(const struct sandbox *b, struct rpc_error *e)
 {
 	size_t of_sandbox = 0, of_key = 0;
 
-	for (const struct watcher *w = list; w; w = w->next) {
+	for (const struct watcher *w = watchers; w; w = w->next) {
 		of_sandbox += w->sandbox == b;
 		of_key += strcmp(w->sandbox->info.key_id, b->info.key_id) == 0;
 	}
@@ -88,7 +90,7 @@ static int check_room(const struct sandbox *b, struct rpc_error *e)
 	if (of_key >= WATCHERS_PER_KEY)
 		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
 				"too many watchers: at most %d of one API key", WATCHERS_PER_KEY);
-	if (n_list >= WATCHERS_MAX)
+	if (n_watchers >= WATCHERS_MAX)
 		return rpc_fail(e, RPC_RESOURCE_EXHAUSTED,
 				"too many watchers: the service has no room for another");
 	return 0;
@@ -98,45 +100,46 @@ static int watcher_add(struct watcher *w, struct rpc_error *e)
 {
 	int r;
 
-	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&watchers_lock);
 	r = check_room(w->sandbox, e);
 	if (r == 0) {
-		w->next = list;
-		list = w;
-		n_list++;
+		w->next = watchers;
+		watchers = w;
+		n_watchers++;
 	}
-	pthread_mutex_unlock(&list_lock);
+	pthread_mutex_unlock(&watchers_lock);
 	return r;
 }
 
-static bool hung_up(const struct watcher *w)
+static bool watcher_hung_up(const struct watcher *w)
 {
 	struct pollfd p = { .fd = w->watch.talk->op.sock, .events = 0 };
 
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* Takes those out that are not in use (which have a reference beside the list's) and to be ended. */
-static struct watcher *take_old(uint64_t now)
+/* Takes those out that are not in use (which have a reference beside the watchers's) and to be
+ * ended. */
+static struct watcher *watcher_take_old(uint64_t now)
 {
-	struct watcher *old = NULL, **at = &list;
+	struct watcher *old = NULL, **at = &watchers;
 
 	while (*at) {
 		struct watcher *w = *at;
 
-		if (w->refs > 1 || (now - w->used_us < UNUSED_US && !hung_up(w))) {
+		if (w->refs > 1 || (now - w->used_us < UNUSED_US && !watcher_hung_up(w))) {
 			at = &w->next;
 			continue;
 		}
 		*at = w->next;
-		n_list--;
+		n_watchers--;
 		w->next = old;
 		old = w;
 	}
 	return old;
 }
 
-static void free_all(struct watcher *w)
+static void watchers_free(struct watcher *w)
 {
 	while (w) {
 		struct watcher *next = w->next;
@@ -153,25 +156,25 @@ void envd_watchers_tick(struct server *s)
 	struct watcher *old = NULL;
 
 	(void)s;
-	pthread_mutex_lock(&list_lock);
+	pthread_mutex_lock(&watchers_lock);
 	if (now >= next_us) {
 		next_us = now + LOOK_EVERY_US;
-		old = take_old(now);
+		old = watcher_take_old(now);
 	}
-	pthread_mutex_unlock(&list_lock);
-	free_all(old);
+	pthread_mutex_unlock(&watchers_lock);
+	watchers_free(old);
 }
 
 void envd_watchers_stop(void)
 {
 	struct watcher *all;
 
-	pthread_mutex_lock(&list_lock);
-	all = list;
-	list = NULL;
-	n_list = 0;
-	pthread_mutex_unlock(&list_lock);
-	free_all(all);
+	pthread_mutex_lock(&watchers_lock);
+	all = watchers;
+	watchers = NULL;
+	n_watchers = 0;
+	pthread_mutex_unlock(&watchers_lock);
+	watchers_free(all);
 }
 
 static struct watcher *watcher_new(struct talk *t)
@@ -192,7 +195,8 @@ static struct watcher *watcher_new(struct talk *t)
 	return w;
 }
 
-static int call_create(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
+static int call_create_watcher(struct request *r, const json_t *message, json_t **ret,
+			       struct rpc_error *e)
 {
 	_cleanup_(talk_freep) struct talk *t = talk_new(r);
 	struct watcher *w;
@@ -217,7 +221,7 @@ static int call_create(struct request *r, const json_t *message, json_t **ret, s
 }
 
 /* With the watcher's lock held. */
-static int take_events(struct watcher *w, json_t *events, struct rpc_error *e)
+static int watcher_take_events(struct watcher *w, json_t *events, struct rpc_error *e)
 {
 	while (!w->lost && json_array_size(events) < EVENTS_MAX) {
 		json_t *event = NULL;
@@ -238,9 +242,9 @@ static int take_events(struct watcher *w, json_t *events, struct rpc_error *e)
 	return 0;
 }
 
-/* The watcher that the message names: a reference, or with `remove` the list's own. */
-static int find(struct request *r, const json_t *message, bool remove, struct watcher **ret,
-		struct rpc_error *e)
+/* The watcher that the message names: a reference, or with `remove` the watchers's own. */
+static int watcher_of(struct request *r, const json_t *message, bool remove, struct watcher **ret,
+		      struct rpc_error *e)
 {
 	const char *id = NULL;
 	int n = rpc_string(message, "watcherId", WATCHER_ID_LEN, &id, e);
@@ -258,13 +262,13 @@ static int call_events(struct request *r, const json_t *message, json_t **ret, s
 {
 	json_t *events;
 	struct watcher *w;
-	int n = find(r, message, false, &w, e);
+	int n = watcher_of(r, message, false, &w, e);
 
 	if (n < 0)
 		return n;
 	events = json_array();
 	pthread_mutex_lock(&w->lock);
-	n = events ? take_events(w, events, e) : -ENOMEM;
+	n = events ? watcher_take_events(w, events, e) : -ENOMEM;
 	pthread_mutex_unlock(&w->lock);
 	watcher_put(w);
 	if (n < 0) {
@@ -275,10 +279,11 @@ static int call_events(struct request *r, const json_t *message, json_t **ret, s
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int call_remove(struct request *r, const json_t *message, json_t **ret, struct rpc_error *e)
+static int call_remove_watcher(struct request *r, const json_t *message, json_t **ret,
+			       struct rpc_error *e)
 {
 	struct watcher *w;
-	int n = find(r, message, true, &w, e);
+	int n = watcher_of(r, message, true, &w, e);
 
 	(void)ret;
 	if (n == 0)
@@ -288,7 +293,7 @@ static int call_remove(struct request *r, const json_t *message, json_t **ret, s
 
 int envd_watcher_create(struct request *r)
 {
-	return rpc_unary(r, call_create);
+	return rpc_unary(r, call_create_watcher);
 }
 
 int envd_watcher_events(struct request *r)
@@ -298,5 +303,5 @@ int envd_watcher_events(struct request *r)
 
 int envd_watcher_remove(struct request *r)
 {
-	return rpc_unary(r, call_remove);
+	return rpc_unary(r, call_remove_watcher);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What POST /execute asks for. Pure. */
 #include "server/interp/interp.h"
 
 #include <ctype.h>
@@ -23,7 +24,8 @@ static uint64_t smaller(uint64_t asked, uint64_t most)
 	return MIN(asked, most);
 }
 
-static struct interp_limits read_limits(const json_t *limits, const struct interp_limits *most)
+static struct interp_limits execute_read_limits(const json_t *limits,
+						const struct interp_limits *most)
 {
 	return (struct interp_limits){
 		.wall_ms = smaller(number_member(limits, "wall_ms"), most->wall_ms),
@@ -82,7 +84,7 @@ int interp_read_execute(const json_t *body, const struct interp_limits *most,
 		.context = text_member(body, "context_id"),
 		.language = text_member(body, "language"),
 		.env = json_is_object(env) ? env : NULL,
-		.limits = read_limits(json_object_get(body, "limits"), most),
+		.limits = execute_read_limits(json_object_get(body, "limits"), most),
 	};
 
 	if (x.context && x.language)
@@ -115,7 +117,7 @@ static bool is_word(unsigned char c)
 	return isalnum(c) || c == '_' || c >= 0x80;
 }
 
-static bool has_word(const char *code, size_t len, const char *word, size_t word_len)
+static bool code_has_word(const char *code, size_t len, const char *word, size_t word_len)
 {
 	const char *at = code, *end = code + len;
 
@@ -135,7 +137,7 @@ bool interp_mentions(const char *code, size_t len, const char *names)
 	while (*names) {
 		size_t n = strcspn(names, " ,"), first = strcspn(names, " ,.");
 
-		if (first && has_word(code, len, names, first))
+		if (first && code_has_word(code, len, names, first))
 			return true;
 		names += n + (names[n] != '\0');
 	}

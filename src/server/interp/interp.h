@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Port 49999: notebook cells. A context is an interpreter that the box's agent keeps under a name; a cell is an
- * operation, whose frames become lines of JSON for the client as they come.
+ * Port 49999: notebook cells. A context is an interpreter that the box's agent keeps under a name;
+ * a cell is an operation, whose frames become lines of JSON for the client as they come.
  *
  *	interp/body.c      what POST /execute asks for. Pure.
- *	interp/assembly.c  what an interpreter said, put together. Pure.
- *	interp/event.c     and as events for the client. Pure.
- *	interp/line.c      events and output as lines. Pure.
+ *	interp/event.c     what an interpreter said, as lines for the client. Pure.
  *	interp/table.c     the contexts of a sandbox, as the server knows them
  *	interp/make.c      making an interpreter, asking and ending them
- *	interp/cell.c      a cell on its way into the box
- *	interp/follow.c    and what comes back of it
- *	interp/stream.c    a reply of many lines
- *	interp/execute.c   POST /execute
- *	interp/contexts.c  the rest
+ *	interp/cell.c      a cell on its way into the box, and what comes back of it
  *	interp/single.c    languages that keep no state: a cell is a command
+ *	interp/stream.c    a reply of many lines
+ *	interp/contexts.c  the handlers
  *
- * Everything that comes out of a box is hostile: interpreters run foreign code, and so may the agent by now.
+ * Everything that comes out of a box is hostile: interpreters run foreign code, and so may the
+ * agent by now.
  */
 #pragma once
 
@@ -31,7 +28,7 @@ extern const struct route interp_routes[]; /* port 49999; ends with operation ==
 #define INTERP_CONTEXTS_MAX 128             /* that a server remembers of one sandbox */
 #define INTERP_HOME "/home/user"
 
-/* --- what is asked for (interp/body.c) --------------------------------------------------------------- */
+/* --- what is asked for (interp/body.c) ------------------------------------------------------- */
 
 /* 0: none. */
 struct interp_limits {
@@ -63,7 +60,7 @@ _must_check_ int interp_language_name(const char *text, char ret[static LANGUAGE
 /* Does the code have the first part of one of these dotted names, as a word of its own? */
 bool interp_mentions(const char *code, size_t len, const char *names);
 
-/* --- what is said (interp/event.c, interp/line.c) ----------------------------------------------------- */
+/* --- what is said (interp/event.c) ----------------------------------------------------- */
 
 #define INTERP_EVENT_MAX ((size_t)32 << 20)
 #define INTERP_EVENT_VALUES_MAX ((size_t)1 << 20) /* AG-05: each costs some fifty bytes when read */
@@ -71,7 +68,7 @@ bool interp_mentions(const char *code, size_t len, const char *names);
 
 #define INTERP_EVENT_SMALL ((size_t)256 << 10)
 
-/* An event that comes in pieces (interp/assembly.c). */
+/* An event that comes in pieces. */
 struct interp_assembly {
 	struct buf text;
 	bool too_large; /* its pieces are dropped */
@@ -89,7 +86,8 @@ void interp_assembly_release(struct interp_assembly *a);
 
 /* Is it one of those that are read one at a time? Others need not wait for them. */
 bool interp_event_is_heavy(const void *text, size_t len);
-/* From an interpreter's JSON text to an event for the client. -EINVAL: that is none; -E2BIG; -ENOMEM. */
+/* From an interpreter's JSON text to an event for the client. -EINVAL: that is none; -E2BIG;
+ * -ENOMEM. */
 _must_check_ int interp_event_result(const void *text, size_t len, json_t **ret);
 _must_check_ int interp_event_error(const void *text, size_t len, json_t **ret);
 _must_check_ int interp_event_count(const void *text, size_t len, json_t **ret);
@@ -105,7 +103,8 @@ extern const struct interp_limit interp_limit[_RUN_LIMIT_MAX];
 /* How a process ended: "exit status 1"; for numbers that cannot be, "nobody knows how". */
 void interp_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE]);
 
-/* Appends the event, which is taken, as one line of ASCII. -ENOBUFS: it is too long; nothing was added. */
+/* Appends the event, which is taken, as one line of ASCII. -ENOBUFS: it is too long; nothing was
+ * added. */
 _must_check_ int interp_line(struct buf *out, json_t *event);
 
 /* The beginning of a character whose end is yet to come. */
@@ -114,13 +113,14 @@ struct interp_carry {
 	size_t len;
 };
 
-/* Output as a line: what is not UTF-8 is replaced, a character that is cut is kept for the next call. */
+/* Output as a line: what is not UTF-8 is replaced, a character that is cut is kept for the next
+ * call. */
 _must_check_ int interp_line_output(struct buf *out, struct interp_carry *carry, bool is_err,
 				    const void *data, size_t len);
 /* What was kept and will not be completed. */
 _must_check_ int interp_line_rest(struct buf *out, struct interp_carry *carry, bool is_err);
 
-/* --- contexts (interp/table.c) ------------------------------------------------------------------------ */
+/* --- contexts (interp/table.c) --------------------------------------------------------------- */
 
 struct interp_target {
 	char name[WIRE_CONTEXT_SIZE];
@@ -146,7 +146,8 @@ _must_check_ int interp_add(struct sandbox *b, const struct language *l, const c
 			    struct interp_target *ret, struct rpc_error *e);
 /* One that the agent says it has. */
 void interp_note(struct sandbox *b, const struct wire_context *context, const char *cwd);
-/* Its interpreter is about to be ended on purpose; with `forever` it is taken out. False: there is none. */
+/* Its interpreter is about to be ended on purpose; with `forever` it is taken out. False: there
+ * is none. */
 bool interp_end(struct sandbox *b, const char *name, bool forever);
 enum interp_fate interp_fate(struct sandbox *b, const struct interp_target *t);
 json_t *interp_list(struct sandbox *b);
@@ -154,33 +155,34 @@ json_t *interp_list(struct sandbox *b);
 bool interp_is_complete(struct sandbox *b);
 void interp_set_complete(struct sandbox *b);
 
-/* --- languages (interp/contexts.c) -------------------------------------------------------------------- */
+/* --- languages (interp/contexts.c) ----------------------------------------------------------- */
 
 /* -EREMOTEIO: there is none of that name. "python" for NULL. */
 _must_check_ int interp_language(const char *name, const struct language **ret,
 				 struct rpc_error *e);
 
-/* --- interpreters (interp/make.c) --------------------------------------------------------------------- */
+/* --- interpreters (interp/make.c) ------------------------------------------------------------ */
 
 enum interp_way { INTERP_PYTHON, INTERP_SCIENCE, INTERP_EXEC };
 
-/* Makes the interpreter of a context; from a zygote if that can be, unless `way` says otherwise. 0: a cell for it may
- * be sent now. */
+/* Makes the interpreter of a context; from a zygote if that can be, unless `way` says otherwise.
+ * 0: a cell for it may be sent now. */
 _must_check_ int interp_make(struct request *r, const struct interp_target *t, enum interp_way way,
 			     struct rpc_error *e);
-/* A sandbox may have come with a context that has nothing but Python loaded: if nobody has used it, it is replaced by one
- * with the packages. If that cannot be, no harm is done. */
+/* A sandbox may have come with a context that has nothing but Python loaded: if nobody has used
+ * it, it is replaced by one with the packages. If that cannot be, no harm is done. */
 void interp_improve(struct request *r, const struct interp_target *t);
 /* Ends it and waits until it is gone; 0 also when there is none. */
 _must_check_ int interp_kill(struct request *r, const char *name, struct rpc_error *e);
 /* Once for each sandbox: asks the agent for the contexts of an earlier server. */
 _must_check_ int interp_sync(struct request *r);
-/* Calls add() with each variable that programs of the sandbox get. Stops at what is not 0 and returns it. */
+/* Calls add() with each variable that programs of the sandbox get. Stops at what is not 0 and
+ * returns it. */
 _must_check_ int interp_variables(struct sandbox *b,
 				  int (*add)(void *arg, const char *name, const char *value),
 				  void *arg);
 
-/* --- a cell (interp/cell.c) --------------------------------------------------------------------------- */
+/* --- a cell (interp/cell.c) ------------------------------------------------------------------ */
 
 /* Frames that wait until the agent reads: a cell's turn may be hours away. */
 struct interp_outgoing {
@@ -205,24 +207,24 @@ _must_check_ int interp_cell_init(struct interp_cell *c, struct request *r,
 void interp_cell_done(struct interp_cell *c);
 
 /*
- * Sends it, makes its context first where there is none, and returns when the agent has said something (1: it is in
- * c->talk->frame and is not FAILED) or has said nothing for a moment (0: it waits for its turn).
+ * Sends it, makes its context first where there is none, and returns when the agent has said
+ * something (1: it is in c->talk->frame and is not FAILED) or has said nothing for a moment (0: it
+ * waits for its turn).
  */
 _must_check_ int interp_cell_begin(struct interp_cell *c, struct rpc_error *e);
 /* Sends what is left of it and waits for a frame: 1, or 0 when there was none until then. */
 _must_check_ int interp_cell_await(struct interp_cell *c, uint64_t until_us);
-/* Sends what is left of it without waiting: -EAGAIN when not all has gone. */
-_must_check_ int interp_cell_push(struct interp_cell *c);
 /* It was refused before it began: sends it once more if that can help. */
 _must_check_ int interp_cell_again(struct interp_cell *c, const struct wire_failed *failed,
 				   struct rpc_error *e);
 
-/* --- replies of lines (interp/stream.c) --------------------------------------------------------------- */
+/* --- replies of lines (interp/stream.c) ------------------------------------------------------ */
 
 struct interp_stream;
 
 struct interp_source {
-	/* Adds lines for as long as it need not wait. 0: nothing more now; an errno resets the connection. */
+	/* Adds lines for as long as it need not wait. 0: nothing more now; an errno resets the
+	 * connection. */
 	int (*pump)(struct interp_stream *s);
 	void (*free)(void *arg);
 };
@@ -248,20 +250,18 @@ int interp_stream_reply(struct request *r, const struct interp_source *source, v
 /* The last lines. */
 _must_check_ int interp_stream_end(struct interp_stream *s, bool unexpected);
 
-/* --- the rest ------------------------------------------------------------------------------------------ */
+/* --- the rest -------------------------------------------------------------------------------- */
 
 /* Replies for what went wrong before the first line. */
 int interp_reply_error(struct request *r, int err, const struct rpc_error *e);
 
-/* Follows a cell that has begun; has_frame: there is a frame in its talk. The cell is given away. */
+/* Follows a cell that has begun; has_frame: there is a frame in its talk. The cell is given
+ * away. */
 int interp_follow(struct interp_cell *c, bool has_frame);
 
 /* A cell of a language that keeps no state (interp/single.c). */
 int interp_single(struct request *r, const struct language *l, const struct interp_execute *x);
 
-int interp_health(struct request *r);
 int interp_execute_handle(struct request *r);
 int interp_contexts_list(struct request *r);
 int interp_contexts_create(struct request *r);
-int interp_contexts_remove(struct request *r);
-int interp_contexts_restart(struct request *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interpreters: where they come from and how they are ended. Python's are forked by the warden's zygotes, which have
- * it loaded, and walk into the box; all others, and Python's where there is no zygote, are started by the agent like
- * any command.
+ * Interpreters: where they come from and how they are ended. Python's are forked by the warden's
+ * zygotes, which have it loaded, and walk into the box; all others, and Python's where there is no
+ * zygote, are started by the agent like any command.
  */
 #include "server/interp/interp.h"
 #include "server/sandbox/link.h"
@@ -35,7 +35,7 @@ int interp_variables(struct sandbox *b, int (*add)(void *arg, const char *name, 
 	return r < 0 ? r : add(arg, "E2B_TEMPLATE_ID", info->template_id ? info->template_id : "");
 }
 
-/* --- from a zygote ------------------------------------------------------------------------------------- */
+/* --- from a zygote --------------------------------------------------------------------------- */
 
 static int ask_zygote(struct request *r, const struct interp_target *t, enum warden_zygote zygote,
 		      uint32_t flags)
@@ -63,7 +63,8 @@ static int fork_kernel(struct request *r, const struct interp_target *t, enum in
 		return n;
 	if (way == INTERP_SCIENCE)
 		n = ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE, 0);
-	/* One that still has to load the packages is sooner there than one that has to load everything. */
+	/* One that still has to load the packages is sooner there than one that has to load
+	 * everything. */
 	if (n < 0 && way != INTERP_EXEC)
 		n = ask_zygote(r, t, WARDEN_ZYGOTE_PYTHON, 0);
 	return n;
@@ -76,9 +77,9 @@ void interp_improve(struct request *r, const struct interp_target *t)
 		(void)ask_zygote(r, t, WARDEN_ZYGOTE_SCIENCE, WARDEN_CONTEXT_BETTER);
 }
 
-/* --- started by the agent ------------------------------------------------------------------------------- */
+/* --- started by the agent -------------------------------------------------------------------- */
 
-static int send_variable(void *arg, const char *name, const char *value)
+static int make_send_variable(void *arg, const char *name, const char *value)
 {
 	return talk_env(arg, name, value);
 }
@@ -136,7 +137,7 @@ static int send_kernel(struct talk *k, const struct interp_target *t)
 	if (r == 0)
 		r = send_list(k, WIRE_ENV, env);
 	if (r == 0)
-		r = interp_variables(b, send_variable, k);
+		r = interp_variables(b, make_send_variable, k);
 	return r < 0 ? r : talk_send(k, WIRE_GO, NULL, 0);
 }
 
@@ -181,7 +182,7 @@ static int await_kernel(struct talk *k, const struct interp_target *t, struct rp
 	return kernel_failed(t, &failed, e);
 }
 
-static int start_kernel(struct request *r, const struct interp_target *t, struct rpc_error *e)
+static int make_start_kernel(struct request *r, const struct interp_target *t, struct rpc_error *e)
 {
 	_cleanup_(talk_freep) struct talk *k = talk_new(r);
 	int n = k ? open_kernel(k, t) : -ENOMEM;
@@ -198,14 +199,14 @@ int interp_make(struct request *r, const struct interp_target *t, enum interp_wa
 	bool forked = n == 0;
 
 	if (n < 0)
-		n = start_kernel(r, t, e);
+		n = make_start_kernel(r, t, e);
 	if (n == 0)
 		sandbox_log(r->sandbox, "info", "context %s: an interpreter of %s was %s", t->name,
 			    t->language->title, forked ? "forked" : "started");
 	return n;
 }
 
-/* --- what is asked about them --------------------------------------------------------------------------- */
+/* --- what is asked about them ---------------------------------------------------------------- */
 
 int interp_kill(struct request *r, const char *name, struct rpc_error *e)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A single cell: of a language that keeps no state. The code becomes a file in a directory of its own
- * below /tmp, is compiled where the language does that, and run. The commands are ordinary ones that
- * end with their socket, so a client that goes away ends them.
+ * A single cell: of a language that keeps no state. The code becomes a file in a directory of its
+ * own below /tmp, is compiled where the language does that, and run. The commands are ordinary ones
+ * that end with their socket, so a client that goes away ends them.
  */
 #include "server/interp/interp.h"
 
 #include "base/clock.h"
-#include "server/control/text.h"
+#include "server/sandbox/id.h"
 
 #include <poll.h>
 
@@ -36,7 +36,7 @@ struct single {
 	json_t *error;
 };
 
-/* --- the file --------------------------------------------------------------------------------------------- */
+/* --- the file -------------------------------------------------------------------------------- */
 
 static void single_path(const struct single *c, char ret[static FILE_SIZE])
 {
@@ -79,7 +79,8 @@ static int single_write(struct single *c, struct rpc_error *e)
 			strerror(failed.err));
 }
 
-/* The client is gone by now, and with it the request: nobody else is asked, and nobody waits for long. */
+/* The client is gone by now, and with it the request: nobody else is asked, and nobody waits for
+ * long. */
 static void single_remove(struct single *c)
 {
 	const struct wire_fs q = { .op = WIRE_FS_REMOVE };
@@ -96,7 +97,7 @@ static void single_remove(struct single *c)
 	op_close(&op);
 }
 
-/* --- commands ---------------------------------------------------------------------------------------------- */
+/* --- commands -------------------------------------------------------------------------------- */
 
 static int single_send_variable(void *arg, const char *name, const char *value)
 {
@@ -124,8 +125,9 @@ static int single_send_environment(struct single *c, const struct language_vars 
 }
 
 /*
- * Programs expect their data in the home, so that is where they run. A command that is found by the directory it runs
- * in ("./main") is named from the root instead; one that has such names elsewhere runs beside its files.
+ * Programs expect their data in the home, so that is where they run. A command that is found by the
+ * directory it runs in ("./main") is named from the root instead; one that has such names elsewhere
+ * runs beside its files.
  */
 static int single_send_command(struct single *c, const struct language_vars *vars)
 {
@@ -188,7 +190,7 @@ static int single_start(struct single *c)
 	return r < 0 ? r : talk_no_wait(c->talk);
 }
 
-/* --- what comes of it ------------------------------------------------------------------------------ */
+/* --- what comes of it ------------------------------------------------------------------------ */
 
 static json_t *single_usage(const struct single *c)
 {

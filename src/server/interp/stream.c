@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reply of many lines. What is kept here is bounded, and while the client does not read, nobody asks the source for
- * more: a slow client holds back its own cell. A stream that cannot have a proper end, because its sandbox was killed
- * or paused, resets the connection instead.
+ * A reply of many lines. What is kept here is bounded, and while the client does not read, nobody
+ * asks the source for more: a slow client holds back its own cell. A stream that cannot have a
+ * proper end, because its sandbox was killed or paused, resets the connection instead.
  */
 #include "server/interp/interp.h"
 
@@ -10,7 +10,7 @@
 
 #define KEEPALIVE_US UINT64_C(5000000)
 
-static void stream_close(void *arg)
+static void interp_stream_close(void *arg)
 {
 	struct interp_stream *s = arg;
 
@@ -29,9 +29,9 @@ int interp_stream_end(struct interp_stream *s, bool unexpected)
 	return r < 0 ? r : interp_line(&s->out, json_pack("{s:s}", "type", "end_of_execution"));
 }
 
-/* A source that always has something, and nothing to show, keeps nobody from noticing that the client has gone, nor the
- * client from hearing that somebody is there. */
-static int wait_for_source(struct interp_stream *s)
+/* A source that always has something, and nothing to show, keeps nobody from noticing that the
+ * client has gone, nor the client from hearing that somebody is there. */
+static int interp_stream_wait(struct interp_stream *s)
 {
 	uint64_t now = clock_boot_us(), until = s->last_us + KEEPALIVE_US;
 	/* Rounded up, or the last millisecond would be spent asking. */
@@ -45,7 +45,7 @@ static int wait_for_source(struct interp_stream *s)
 }
 
 /* What one large event needed is not kept for the rest of the cell. */
-static void empty(struct interp_stream *s)
+static void interp_stream_empty(struct interp_stream *s)
 {
 	s->sent = s->out.len = 0;
 	if (s->out.size > 2 * INTERP_BATCH) {
@@ -56,7 +56,7 @@ static void empty(struct interp_stream *s)
 	}
 }
 
-static ssize_t stream_read(void *arg, char *data, size_t max)
+static ssize_t interp_stream_read(void *arg, char *data, size_t max)
 {
 	struct interp_stream *s = arg;
 	size_t n;
@@ -64,12 +64,12 @@ static ssize_t stream_read(void *arg, char *data, size_t max)
 	while (s->sent == s->out.len) {
 		int r;
 
-		empty(s);
+		interp_stream_empty(s);
 		if (s->ended)
 			return 0;
 		r = s->source->pump(s);
 		if (r == 0 && s->out.len == 0)
-			r = wait_for_source(s);
+			r = interp_stream_wait(s);
 		if (r < 0)
 			return r;
 	}
@@ -82,7 +82,8 @@ static ssize_t stream_read(void *arg, char *data, size_t max)
 
 int interp_stream_reply(struct request *r, const struct interp_source *source, void *arg, int fd)
 {
-	static const struct stream functions = { .read = stream_read, .close = stream_close };
+	static const struct stream functions = { .read = interp_stream_read,
+						 .close = interp_stream_close };
 	struct interp_stream *s = calloc(1, sizeof(*s));
 
 	if (!s) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contexts of a sandbox as the server knows them. The agent has the interpreters that live; this table has the
- * names that clients may use, so that a context whose interpreter died is made anew by its next cell. It is lost with
- * the server: the next one asks the agent (interp_sync()).
+ * The contexts of a sandbox as the server knows them. The agent has the interpreters that live;
+ * this table has the names that clients may use, so that a context whose interpreter died is made
+ * anew by its next cell. It is lost with the server: the next one asks the agent (interp_sync()).
  *
  * All of it is guarded by the sandbox's lock.
  */
@@ -36,8 +36,8 @@ static void entry_free(struct entry *x)
 }
 
 /* NULL: no memory, or no room. */
-static struct entry *append(struct interp_table *t, const char *name, const char *language,
-			    const char *cwd)
+static struct entry *context_append(struct interp_table *t, const char *name, const char *language,
+				    const char *cwd)
 {
 	struct entry *x = calloc(1, sizeof(*x));
 
@@ -57,8 +57,9 @@ static struct entry *append(struct interp_table *t, const char *name, const char
 static struct interp_table *table_make(void)
 {
 	struct interp_table *t = calloc(1, sizeof(*t));
-	struct entry *python = t ? append(t, "python", "python", INTERP_HOME) : NULL;
-	struct entry *javascript = t ? append(t, "javascript", "javascript", INTERP_HOME) : NULL;
+	struct entry *python = t ? context_append(t, "python", "python", INTERP_HOME) : NULL;
+	struct entry *javascript = t ? context_append(t, "javascript", "javascript", INTERP_HOME) :
+				       NULL;
 
 	if (!python || !javascript) {
 		entry_free(python);
@@ -90,7 +91,7 @@ static struct interp_table *table_of(struct sandbox *b)
 	return b->interp;
 }
 
-static struct entry *find(const struct interp_table *t, const char *name)
+static struct entry *context_find(const struct interp_table *t, const char *name)
 {
 	for (size_t i = 0; t && i < t->n; i++)
 		if (strcmp(t->entries[i]->name, name) == 0)
@@ -141,7 +142,7 @@ int interp_find(struct sandbox *b, const char *name, struct interp_target *ret, 
 
 	pthread_mutex_lock(&b->lock);
 	t = table_of(b);
-	x = find(t, name);
+	x = context_find(t, name);
 	if (x) {
 		r = use(b, t, x, e);
 		copy_out(x, ret);
@@ -166,9 +167,9 @@ int interp_default(struct sandbox *b, const struct language *l, struct interp_ta
 
 	pthread_mutex_lock(&b->lock);
 	t = table_of(b);
-	x = find(t, l->name);
+	x = context_find(t, l->name);
 	if (t && !x)
-		x = append(t, l->name, l->name, INTERP_HOME);
+		x = context_append(t, l->name, l->name, INTERP_HOME);
 	if (x) {
 		r = use(b, t, x, e);
 		copy_out(x, ret);
@@ -189,7 +190,7 @@ int interp_add(struct sandbox *b, const struct language *l, const char *cwd,
 	uuid_new(name);
 	pthread_mutex_lock(&b->lock);
 	t = table_of(b);
-	x = t ? append(t, name, l->name, cwd) : NULL;
+	x = t ? context_append(t, name, l->name, cwd) : NULL;
 	if (x) {
 		r = use(b, t, x, e);
 		copy_out(x, ret);
@@ -208,15 +209,15 @@ void interp_note(struct sandbox *b, const struct wire_context *context, const ch
 
 	pthread_mutex_lock(&b->lock);
 	t = table_of(b);
-	x = find(t, context->name);
+	x = context_find(t, context->name);
 	if (t && !x)
-		x = append(t, context->name, context->language, cwd);
+		x = context_append(t, context->name, context->language, cwd);
 	if (x)
 		x->used = true;
 	pthread_mutex_unlock(&b->lock);
 }
 
-static void take_out(struct interp_table *t, const struct entry *x)
+static void context_take_out(struct interp_table *t, const struct entry *x)
 {
 	size_t i = 0;
 
@@ -234,13 +235,13 @@ bool interp_end(struct sandbox *b, const char *name, bool forever)
 
 	pthread_mutex_lock(&b->lock);
 	t = table_of(b);
-	x = find(t, name);
+	x = context_find(t, name);
 	if (x) {
 		x->generation = ++t->generation;
 		x->used = x->used && !forever;
 	}
 	if (x && forever && !x->pinned)
-		take_out(t, x);
+		context_take_out(t, x);
 	pthread_mutex_unlock(&b->lock);
 	return x != NULL;
 }
@@ -251,7 +252,7 @@ enum interp_fate interp_fate(struct sandbox *b, const struct interp_target *t)
 	const struct entry *x;
 
 	pthread_mutex_lock(&b->lock);
-	x = find(b->interp, t->name);
+	x = context_find(b->interp, t->name);
 	if (!x)
 		fate = INTERP_REMOVED;
 	else if (x->generation != t->generation)

@@ -2,9 +2,9 @@
 /* A call from its first byte to its reply. */
 #include "server/rpc/rpc.h"
 
-#include "server/envd/envd.h"
-#include "server/http/http.h"
+#include "server/http/exchange.h"
 #include "server/sandbox/sandbox.h"
+#include "wire/wire.h"
 
 #include <sodium.h>
 
@@ -30,7 +30,7 @@ bool rpc_type_is(const char *header, const char *type)
 }
 
 /* What a client may ask of the protocol that we do not speak. */
-static int check_protocol(const struct request *r, struct rpc_error *e)
+static int rpc_check_protocol(const struct request *r, struct rpc_error *e)
 {
 	const char *version = request_header(r, "Connect-Protocol-Version");
 	const char *encodings[] = { request_header(r, "Content-Encoding"),
@@ -46,7 +46,7 @@ static int check_protocol(const struct request *r, struct rpc_error *e)
 	return 0;
 }
 
-static int begin(struct request *r, const char *type)
+static int rpc_begin(struct request *r, const char *type)
 {
 	struct rpc_error e = { 0 };
 	struct rpc_body *body;
@@ -55,7 +55,7 @@ static int begin(struct request *r, const char *type)
 		reply_header(r, "Accept-Post", type);
 		return reply_error(r, 415, "Content-Type must be %s", type);
 	}
-	if (check_protocol(r, &e) < 0)
+	if (rpc_check_protocol(r, &e) < 0)
 		return rpc_reply_error(r, &e);
 	body = calloc(1, sizeof(*body));
 	if (!body)
@@ -67,12 +67,12 @@ static int begin(struct request *r, const char *type)
 
 int rpc_begin_unary(struct request *r)
 {
-	return begin(r, UNARY_TYPE);
+	return rpc_begin(r, UNARY_TYPE);
 }
 
 int rpc_begin_stream(struct request *r)
 {
-	return begin(r, STREAM_TYPE);
+	return rpc_begin(r, STREAM_TYPE);
 }
 
 /* A reply can be sent only once the body has come, so one that is too large is read to its end. */
@@ -93,7 +93,7 @@ static int fail_too_large(struct rpc_error *e)
 			(int)(RPC_MESSAGE_MAX >> 10));
 }
 
-static int check_size(const struct rpc_body *body, struct rpc_error *e)
+static int rpc_check_size(const struct rpc_body *body, struct rpc_error *e)
 {
 	return body->dropped ? fail_too_large(e) : 0;
 }
@@ -107,6 +107,22 @@ void rpc_done(struct request *r)
 	buf_done(&body->bytes);
 	free(body);
 	r->state = NULL;
+}
+
+int rpc_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE], struct rpc_error *e)
+{
+	const unsigned char *text = name;
+
+	if (len == 0 || len > WIRE_USER_MAX)
+		return rpc_fail(e, RPC_UNAUTHENTICATED, "a user's name has 1 to %d bytes, not %zu",
+				WIRE_USER_MAX, len);
+	for (size_t i = 0; i < len; i++)
+		if (text[i] <= ' ' || text[i] >= 0x7f || text[i] == ':' || text[i] == '/')
+			return rpc_fail(e, RPC_UNAUTHENTICATED,
+					"a user's name must be letters, digits and signs");
+	memcpy(ret, name, len);
+	ret[len] = '\0';
+	return 0;
 }
 
 /* "Basic " and base64 of "name:". Other schemes are not about the user. */
@@ -129,7 +145,7 @@ int rpc_user_parse(const char *authorization, char ret[RPC_USER_SIZE], struct rp
 	end = memchr(plain, ':', n);
 	if (!end)
 		return rpc_fail(e, RPC_UNAUTHENTICATED, "the user's name cannot be read");
-	return envd_user_check(plain, (size_t)(end - (const char *)plain), ret, e);
+	return rpc_user_check(plain, (size_t)(end - (const char *)plain), ret, e);
 }
 
 int rpc_user(const struct request *r, char ret[RPC_USER_SIZE], struct rpc_error *e)
@@ -152,12 +168,31 @@ int rpc_reply_error(struct request *r, const struct rpc_error *e)
 				    rpc_text(e->message, strlen(e->message))));
 }
 
+int rpc_reply_gone(struct request *r, int err)
+{
+	switch (err) {
+	case -ECONNRESET:
+	case -ESHUTDOWN:
+		return err;
+	case -ETIMEDOUT:
+		return reply_error(r, 504, "the sandbox did not answer in time");
+	case -EPROTO:
+		return reply_error(r, 500, "the sandbox gave an answer that makes no sense");
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return reply_error(r, 503, "the service is short of memory or descriptors");
+	default:
+		return reply_gone(r, r->sandbox->info.id);
+	}
+}
+
 int rpc_unary(struct request *r, rpc_call call)
 {
 	const struct rpc_body *body = r->state;
 	struct rpc_error e = { 0 };
 	json_t *message = NULL, *answer = NULL;
-	int n = check_size(body, &e);
+	int n = rpc_check_size(body, &e);
 
 	if (n == 0)
 		n = rpc_parse(body->bytes.data, body->bytes.len, &message, &e);
@@ -167,7 +202,7 @@ int rpc_unary(struct request *r, rpc_call call)
 	if (n == -EREMOTEIO)
 		return rpc_reply_error(r, &e);
 	if (n < 0)
-		return envd_reply_gone(r, n);
+		return rpc_reply_gone(r, n);
 	if (r->replied)
 		return 0;
 	return reply_json(r, 200, answer ? answer : json_object());
@@ -177,7 +212,7 @@ int rpc_stream_message(struct request *r, json_t **ret, struct rpc_error *e)
 {
 	const struct rpc_body *body = r->state;
 	size_t len;
-	int n = check_size(body, e);
+	int n = rpc_check_size(body, e);
 
 	if (n < 0)
 		return n;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Connect protocol with JSON messages, as far as E2B's clients speak it: unary calls, server streams
- * (Start, Connect, WatchDir) and one client stream (StreamInput). No compression, no binary messages.
+ * The Connect protocol with JSON messages, as far as E2B's clients speak it: unary calls, server
+ * streams (Start, Connect, WatchDir) and one client stream (StreamInput). No compression, no binary
+ * messages.
  *
  *	rpc/message.c  bytes and fields: envelopes, base64, names, numbers. Pure, fuzzed.
  *	rpc/rpc.c          a unary call from request to reply, and errors
@@ -16,7 +17,7 @@
 
 struct request;
 
-/* --- errors ---------------------------------------------------------------------------------------- */
+/* --- errors ---------------------------------------------------------------------------------- */
 
 enum rpc_code {
 	RPC_OK,
@@ -44,21 +45,21 @@ struct rpc_error {
 const char *rpc_code_name(enum rpc_code code);
 unsigned rpc_code_status(enum rpc_code code); /* of HTTP, for a unary call */
 
-/* rpc_fail(e, code, fmt, …) fills *e and is -EREMOTEIO, for `return rpc_fail(…)`: "the error is in e". A macro, so that
- * compilers see that. */
+/* rpc_fail(e, code, fmt, …) fills *e and is -EREMOTEIO, for `return rpc_fail(…)`: "the error is
+ * in e". A macro, so that compilers see that. */
 #define rpc_fail(...) (rpc_fill(__VA_ARGS__), -EREMOTEIO)
 
 void rpc_fill(struct rpc_error *e, enum rpc_code code, const char *fmt, ...) _printf_(3, 4);
 
-/* --- messages (rpc/message.c) ---------------------------------------------------------------------- */
+/* --- messages (rpc/message.c) ---------------------------------------------------------------- */
 
 #define RPC_MESSAGE_MAX (UINT64_C(1) << 20) /* of one message from a client */
 #define RPC_DROP_MAX (UINT64_C(64) << 20)   /* of a request that is refused */
 #define RPC_ENVELOPE_HEAD 5                 /* flags, length in network order */
 #define RPC_FLAG_END 2
 
-/* The message at the start of data[0..n): 1 (and how long head and message are together), 0 when there is
- * more to come, -EMSGSIZE, -EPROTO for flags that a client does not send. */
+/* The message at the start of data[0..n): 1 (and how long head and message are together), 0 when
+ * there is more to come, -EMSGSIZE, -EPROTO for flags that a client does not send. */
 _must_check_ int rpc_envelope_next(const unsigned char *data, size_t n, size_t *ret_len);
 
 /* Appends head and message. */
@@ -90,7 +91,8 @@ _must_check_ int rpc_terminal(const json_t *message, const char *name, bool *ret
 /* Appends data as base64. */
 _must_check_ int rpc_base64_add(struct buf *out, const void *data, size_t len);
 
-/* A text of unknown encoding as a JSON string; what is not UTF-8 becomes U+FFFD. NULL: no memory. */
+/* A text of unknown encoding as a JSON string; what is not UTF-8 becomes U+FFFD. NULL: no
+ * memory. */
 json_t *rpc_text(const void *data, size_t len);
 
 /* Connect-Timeout-Ms: at most ten digits. 0 for an absent one; -EINVAL. */
@@ -98,7 +100,7 @@ _must_check_ int rpc_timeout_parse(const char *text, uint64_t *ret_ms);
 /* "Keepalive-Ping-Interval": seconds; what is absent or makes no sense is the default. */
 uint64_t rpc_keepalive_us(const char *text);
 
-/* --- calls (rpc/rpc.c) --------------------------------------------------------------------------------- */
+/* --- calls (rpc/rpc.c) ----------------------------------------------------------------------- */
 
 /* For struct route: collects the body; replies by itself when it is not what the protocol wants. */
 int rpc_begin_unary(struct request *r);
@@ -112,6 +114,10 @@ _must_check_ int rpc_user(const struct request *r, char ret[RPC_USER_SIZE], stru
 _must_check_ int rpc_user_parse(const char *authorization, char ret[RPC_USER_SIZE],
 				struct rpc_error *e);
 
+/* A user's name as it may be asked for; whether there is such a user, the box knows. */
+_must_check_ int rpc_user_check(const void *name, size_t len, char ret[RPC_USER_SIZE],
+				struct rpc_error *e);
+
 /* Does Content-Type say this type (parameters such as charset=utf-8 aside)? */
 bool rpc_type_is(const char *header, const char *type);
 
@@ -119,26 +125,30 @@ bool rpc_type_is(const char *header, const char *type);
 _must_check_ int rpc_timeout(const struct request *r, uint64_t *ret_ms, struct rpc_error *e);
 
 /*
- * A unary call: parses the message, asks call() and replies with what it made. call() returns 0 with
- * *ret set (or left NULL for an empty message), -EREMOTEIO with the error in e, or another errno for a
- * sandbox that has gone.
+ * A unary call: parses the message, asks call() and replies with what it made. call() returns 0
+ * with *ret set (or left NULL for an empty message), -EREMOTEIO with the error in e, or another
+ * errno for a sandbox that has gone.
  */
 typedef int (*rpc_call)(struct request *r, const json_t *message, json_t **ret,
 			struct rpc_error *e);
 int rpc_unary(struct request *r, rpc_call call);
 
+/* Replies for an operation in the box that ended with such an errno: 502 when the sandbox is
+ * gone, and so on. */
+int rpc_reply_gone(struct request *r, int err);
 /* Replies to a unary call that went wrong. */
 int rpc_reply_error(struct request *r, const struct rpc_error *e);
 
 /* The only message of a request for a server stream. */
 _must_check_ int rpc_stream_message(struct request *r, json_t **ret, struct rpc_error *e);
 
-/* --- streams (rpc/stream.c) ------------------------------------------------------------------------ */
+/* --- streams (rpc/stream.c) ------------------------------------------------------------------ */
 
 struct rpc_stream;
 
 struct rpc_source {
-	/* Adds messages for as long as it need not wait. 0: nothing more now; an errno resets the connection. */
+	/* Adds messages for as long as it need not wait. 0: nothing more now; an errno resets
+	 * the connection. */
 	int (*pump)(struct rpc_stream *s);
 	void (*free)(void *arg);
 	const char *keepalive; /* the message to send when there was none for a while */
@@ -162,7 +172,8 @@ struct rpc_stream {
 /* One frame of the agent in base64, its wrapping, and a batch. */
 #define RPC_STREAM_MAX (RPC_STREAM_BATCH + (UINT64_C(128) << 10))
 
-/* Starts the reply; arg is the source's from then on, also when this fails. timeout_ms: 0 for none. */
+/* Starts the reply; arg is the source's from then on, also when this fails. timeout_ms: 0 for
+ * none. */
 int rpc_stream_reply(struct request *r, const struct rpc_source *source, void *arg, int fd,
 		     uint64_t timeout_ms);
 /* A stream that only says what went wrong. */

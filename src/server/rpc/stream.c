@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reply of many messages. The source adds what it has without waiting, several messages at once where
- * they come fast; what is kept here is bounded, and while the client does not read, nobody asks the source
- * for more: so a slow client holds back its own command and costs no memory.
+ * A reply of many messages. The source adds what it has without waiting, several messages at once
+ * where they come fast; what is kept here is bounded, and while the client does not read, nobody
+ * asks the source for more: so a slow client holds back its own command and costs no memory.
  *
- * The end is a message of its own. A stream that cannot have a proper one (its sandbox was killed or paused)
- * resets the connection instead, which is how clients tell the two apart.
+ * The end is a message of its own. A stream that cannot have a proper one (its sandbox was killed
+ * or paused) resets the connection instead, which is how clients tell the two apart.
  */
 #include "server/rpc/rpc.h"
 
 #include "base/clock.h"
 #include "server/http/http.h"
 
-static void stream_close(void *arg)
+static void rpc_stream_close(void *arg)
 {
 	struct rpc_stream *s = arg;
 
@@ -55,7 +55,7 @@ int rpc_stream_end(struct rpc_stream *s, const struct rpc_error *e)
 }
 
 /* Waits for the source; says something in the meantime when it is time to. */
-static int wait_for_source(struct rpc_stream *s)
+static int rpc_stream_wait(struct rpc_stream *s)
 {
 	uint64_t now = clock_boot_us(), until = s->last_us + s->keepalive_us;
 	struct rpc_error e;
@@ -74,7 +74,7 @@ static int wait_for_source(struct rpc_stream *s)
 	return rpc_stream_add(s, s->source->keepalive, s->source->keepalive_len);
 }
 
-static ssize_t stream_read(void *arg, char *data, size_t max)
+static ssize_t rpc_stream_read(void *arg, char *data, size_t max)
 {
 	struct rpc_stream *s = arg;
 	size_t n;
@@ -87,7 +87,7 @@ static ssize_t stream_read(void *arg, char *data, size_t max)
 			return 0;
 		r = s->source->pump(s);
 		if (r == 0 && s->out.len == 0)
-			r = wait_for_source(s);
+			r = rpc_stream_wait(s);
 		if (r < 0)
 			return r;
 	}
@@ -98,7 +98,8 @@ static ssize_t stream_read(void *arg, char *data, size_t max)
 	return (ssize_t)n;
 }
 
-static const struct stream stream_functions = { .read = stream_read, .close = stream_close };
+static const struct stream stream_functions = { .read = rpc_stream_read,
+						.close = rpc_stream_close };
 
 static struct rpc_stream *stream_new(struct request *r)
 {
@@ -148,7 +149,7 @@ static int stream_at_once(struct request *r, const struct rpc_error *e)
 	if (n == 0)
 		return stream_start(s);
 	if (s)
-		stream_close(s);
+		rpc_stream_close(s);
 	return n;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command of a run: what run/guard.c does not know itself. The counters are the kernel's and come
- * from the warden; output is collected, or passed on as it comes.
+ * One command of a run: what run/guard.c does not know itself. The counters are the kernel's and
+ * come from the warden; output is collected, or passed on as it comes.
  */
 #include "server/run/run.h"
 
@@ -23,7 +23,7 @@ struct step_guard {
 	struct wire_frame frame;
 };
 
-static void look_at_step(struct run_guard *g)
+static void step_look(struct run_guard *g)
 {
 	const struct step_guard *s = g->arg;
 	const struct warden_usage *before = &s->before;
@@ -49,7 +49,7 @@ static void look_at_step(struct run_guard *g)
 	g->seen.cpu_us = u.cpu_us - before->cpu_us;
 }
 
-static void emit_of_step(struct run_guard *g, bool is_err, const void *data, size_t len)
+static void step_emit(struct run_guard *g, bool is_err, const void *data, size_t len)
 {
 	struct oneshot *o = ((struct step_guard *)g->arg)->oneshot;
 
@@ -63,7 +63,7 @@ static void emit_of_step(struct run_guard *g, bool is_err, const void *data, siz
 	}
 }
 
-static void wait_for_more(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS])
+static void step_wait(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS])
 {
 	const struct oneshot *o = ((const struct step_guard *)g->arg)->oneshot;
 
@@ -71,8 +71,8 @@ static void wait_for_more(struct run_guard *g, struct pollfd polls[static RUN_GU
 	polls[1] = (struct pollfd){ .fd = o->server->stop_fd, .events = POLLIN };
 }
 
-static void more_came(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
-		      bool heard)
+static void step_woken(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
+		       bool heard)
 {
 	const struct oneshot *o = ((const struct step_guard *)g->arg)->oneshot;
 
@@ -83,7 +83,7 @@ static void more_came(struct run_guard *g, const struct pollfd polls[static RUN_
 }
 
 /* A client that does not read keeps the command from writing, not us from guarding it. */
-static bool goes_on(void *arg)
+static bool step_goes_on(void *arg)
 {
 	struct step_guard *s = arg;
 
@@ -92,7 +92,7 @@ static bool goes_on(void *arg)
 	return run_guard_goes_on(&s->guard);
 }
 
-static int send_strings(int sock, enum wire_type type, char *const *strings)
+static int step_send_strings(int sock, enum wire_type type, char *const *strings)
 {
 	for (; *strings; strings++) {
 		int r = wire_send(sock, type, *strings, strlen(*strings));
@@ -104,7 +104,7 @@ static int send_strings(int sock, enum wire_type type, char *const *strings)
 }
 
 /* A socket on which the command reports. */
-static int start(struct oneshot *o, const struct oneshot_step *step, bool with_input)
+static int step_start(struct oneshot *o, const struct oneshot_step *step, bool with_input)
 {
 	const struct warden_limits limits = {
 		.memory_bytes = step->limits.memory_bytes,
@@ -129,9 +129,9 @@ static int start(struct oneshot *o, const struct oneshot_step *step, bool with_i
 		return sock;
 	r = wire_send(sock, WIRE_CWD, RUN_HOME, strlen(RUN_HOME));
 	if (r == 0)
-		r = send_strings(sock, WIRE_ARG, step->argv);
+		r = step_send_strings(sock, WIRE_ARG, step->argv);
 	if (r == 0)
-		r = send_strings(sock, WIRE_ENV, o->env);
+		r = step_send_strings(sock, WIRE_ENV, o->env);
 	if (r == 0)
 		r = wire_send(sock, WIRE_GO, NULL, 0);
 	if (r == 0 && fcntl(sock, F_SETFL, O_NONBLOCK) < 0)
@@ -146,8 +146,7 @@ static int start(struct oneshot *o, const struct oneshot_step *step, bool with_i
 int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run_usage *usage,
 		  struct fail *fail)
 {
-	static const struct run_guard_ops ops = { look_at_step, emit_of_step, wait_for_more,
-						  more_came };
+	static const struct run_guard_ops ops = { step_look, step_emit, step_wait, step_woken };
 	bool with_input = step == &o->run && o->input;
 	_cleanup_(freep) struct step_guard *s = calloc(1, sizeof(*s));
 	int r;
@@ -175,7 +174,7 @@ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run
 	r = oneshot_usage(o, &s->before);
 	if (r < 0)
 		return fail_set(fail, -r, "run", "the box is gone");
-	s->guard.sock = start(o, step, with_input);
+	s->guard.sock = step_start(o, step, with_input);
 	if (s->guard.sock < 0)
 		return fail_set(fail, -s->guard.sock, "run",
 				s->guard.sock == -EMSGSIZE ?
@@ -183,7 +182,7 @@ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run
 					"the box's agent does not answer (%s)",
 				strerror(-s->guard.sock));
 	o->goes_on_arg = s;
-	o->goes_on = goes_on;
+	o->goes_on = step_goes_on;
 	r = run_guard(&s->guard);
 	o->goes_on = NULL;
 	fd_close(s->guard.sock);
