@@ -80,6 +80,28 @@ enum run_status run_end_status(const struct wire_exit *end, const char **ret_why
 	return end->code == 0 ? RUN_OK : RUN_ERROR;
 }
 
+enum run_limit run_cell_limit(const struct wire_cell_end *end)
+{
+	static const enum run_limit of[_WIRE_CELL_MAX] = {
+		[WIRE_CELL_WALL] = RUN_LIMIT_TIME,
+		[WIRE_CELL_CPU] = RUN_LIMIT_CPU_TIME,
+		[WIRE_CELL_MEMORY] = RUN_LIMIT_MEMORY,
+	};
+
+	return of[end->reason];
+}
+
+const char *run_cell_error(enum run_limit limit)
+{
+	static const char *const names[_RUN_LIMIT_MAX] = {
+		[RUN_LIMIT_TIME] = "CellTimeout",
+		[RUN_LIMIT_CPU_TIME] = "CellCpuLimit",
+		[RUN_LIMIT_MEMORY] = "CellMemoryLimit",
+	};
+
+	return names[limit];
+}
+
 /* --- words ----------------------------------------------------------------------------------- */
 
 /* In the order of enum run_limit. */

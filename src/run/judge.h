@@ -81,6 +81,10 @@ enum run_status run_limit_status(enum run_limit limit);
 /* How it ended, when no limit ended it; *ret_why: what people should know beyond that. */
 enum run_status run_end_status(const struct wire_exit *end, const char **ret_why);
 
+/* The limit that the agent says ended a cell, and the name of the error that tells of it. */
+enum run_limit run_cell_limit(const struct wire_cell_end *end);
+const char *run_cell_error(enum run_limit limit); /* NULL: it ends no cell */
+
 /* Of what the limits are, and the names by which they can be raised. NULL: that limit is the
  * sandbox's. */
 struct run_words {

@@ -125,33 +125,21 @@ static const char *reason_name(const struct wire_cell_end *end)
 	return end->died && end->reason == WIRE_CELL_DONE ? "died" : names[end->reason];
 }
 
-static enum run_limit limit_of_cell(const struct wire_cell_end *end, bool memory)
-{
-	if (end->reason == WIRE_CELL_WALL)
-		return RUN_LIMIT_TIME;
-	if (end->reason == WIRE_CELL_CPU)
-		return RUN_LIMIT_CPU_TIME;
-	return memory ? RUN_LIMIT_MEMORY : RUN_LIMIT_NONE;
-}
-
 /* What a cell did that nobody but we can tell: it reached a limit, or its interpreter is gone. NULL: neither. */
 static const char *why_ended(struct local *l, const struct run_limits *limits,
 			     const struct wire_cell_end *end, char *ret, size_t size)
 {
-	static const char *const names[_RUN_LIMIT_MAX] = {
-		[RUN_LIMIT_TIME] = "CellTimeout",
-		[RUN_LIMIT_CPU_TIME] = "CellCpuLimit",
-		[RUN_LIMIT_MEMORY] = "CellMemoryLimit",
-	};
-	enum run_limit limit = limit_of_cell(end, l->memory_kills > l->memory_kills_told);
+	enum run_limit limit = run_cell_limit(end);
 	const char *gone = end->died ? "; its variables are gone" : "";
 	char text[RUN_LIMIT_TEXT_SIZE];
 
+	if (limit == RUN_LIMIT_NONE && l->memory_kills > l->memory_kills_told)
+		limit = RUN_LIMIT_MEMORY;
 	l->memory_kills_told = l->memory_kills;
 	if (limit != RUN_LIMIT_NONE) {
 		run_limit_text(limit, limits, &run_words_options, text);
 		(void)snprintf(ret, size, "%s%s", text, gone);
-		return names[limit];
+		return run_cell_error(limit);
 	}
 	if (!end->died)
 		return NULL;

@@ -329,21 +329,6 @@ static int cell_died(struct cell_stream *f, const struct wire_cell_end *end)
 	return cell_replace_error(f, "ContextDied", text);
 }
 
-/* The agent has judged, by what it sees of the interpreter: the cell's limits are its own. */
-static enum run_limit cell_limit(const struct wire_cell_end *end)
-{
-	switch (end->reason) {
-	case WIRE_CELL_WALL:
-		return RUN_LIMIT_TIME;
-	case WIRE_CELL_CPU:
-		return RUN_LIMIT_CPU_TIME;
-	case WIRE_CELL_MEMORY:
-		return RUN_LIMIT_MEMORY;
-	default:
-		return RUN_LIMIT_NONE;
-	}
-}
-
 static int cell_limit_reached(struct cell_stream *f, enum run_limit limit, bool cell_died)
 {
 	const struct wire_cell *what = &f->cell.what;
@@ -354,7 +339,7 @@ static int cell_limit_reached(struct cell_stream *f, enum run_limit limit, bool 
 	run_limit_text(limit, &limits, &run_words_cell, why);
 	(void)snprintf(text, sizeof(text), "%s%s", why,
 		       cell_died ? "; the context was restarted, its variables are gone" : "");
-	return cell_replace_error(f, interp_limit[limit].error, text);
+	return cell_replace_error(f, run_cell_error(limit), text);
 }
 
 static int cell_on_end(struct interp_stream *s, struct cell_stream *f)
@@ -365,7 +350,7 @@ static int cell_on_end(struct interp_stream *s, struct cell_stream *f)
 
 	memcpy(&end, f->cell.talk->frame.data,
 	       sizeof(end)); /* wire_check() has seen to its numbers */
-	limit = cell_limit(&end);
+	limit = run_cell_limit(&end);
 	if (limit != RUN_LIMIT_NONE)
 		r = cell_limit_reached(f, limit, end.died);
 	else if (end.died)

@@ -272,12 +272,6 @@ const char *interp_reason(const struct wire_cell_end *end)
 	return end->died && end->reason == WIRE_CELL_DONE ? "died" : words[end->reason];
 }
 
-const struct interp_limit interp_limit[_RUN_LIMIT_MAX] = {
-	[RUN_LIMIT_TIME] = { "CellTimeout", "wall" },
-	[RUN_LIMIT_CPU_TIME] = { "CellCpuLimit", "cpu" },
-	[RUN_LIMIT_MEMORY] = { "CellMemoryLimit", "memory" },
-};
-
 /* AG-06: clients read these as doubles, so what is larger than they can hold is cut. */
 static json_int_t event_number(uint64_t n)
 {

@@ -95,11 +95,6 @@ _must_check_ int interp_event_count(const void *text, size_t len, json_t **ret);
 json_t *interp_error(const char *name, const char *value, const char *traceback);
 json_t *interp_usage(const struct wire_cell_end *end);
 const char *interp_reason(const struct wire_cell_end *end);
-/* The error and the reason of a cell that a limit ended; both NULL for limits that end no cell. */
-struct interp_limit {
-	const char *error, *reason;
-};
-extern const struct interp_limit interp_limit[_RUN_LIMIT_MAX];
 /* How a process ended: "exit status 1"; for numbers that cannot be, "nobody knows how". */
 void interp_exit_text(const struct wire_exit *end, char ret[ENVD_STATUS_SIZE]);
 

@@ -253,9 +253,11 @@ static int single_judge(struct single *c, const struct wire_exit *end)
 		run_limit_text(limit, &limits,
 			       limit == RUN_LIMIT_MEMORY ? &run_words_sandbox : &run_words_cell,
 			       why);
-	if (interp_limit[limit].error) {
-		c->reason = interp_limit[limit].reason;
-		return single_fail(c, interp_limit[limit].error, why, "");
+	if (run_cell_error(limit)) {
+		c->reason = limit == RUN_LIMIT_TIME   ? "wall" :
+			    limit == RUN_LIMIT_MEMORY ? "memory" :
+							"cpu";
+		return single_fail(c, run_cell_error(limit), why, "");
 	}
 	if (end->code == 0)
 		return 0;
