@@ -2,18 +2,22 @@
 /*
  * egress: the only way from a box to the network.
  *
- * Runs as     a user of its own without capabilities, under a filter of system calls, and without any file: what it needs
- *             from files it has read before it takes the first byte of a box (seal.c).
- * Holds       a socket to whoever started it (3), one to the server, and the doors of each box: sockets in the box's own
- *             network namespace. Secrets that rules put into requests, locked into memory.
- * Reads       what boxes send, and what hosts answer: both hostile. Rules from the server. The operator's sets, the doors and
- *             the socket to the server from the warden.
- * Talks to    the machine's resolver, hosts that a box's rules allow, the server (what was let out and what was not).
- * Must never  take a box's word for who it is, dial an address that was not checked, tell a secret to anybody but the host
- *             it is for.
+ * Runs as     a user of its own without capabilities, under a filter of system calls, and without
+ *             any file: what it needs from files it has read before it takes the first byte of a
+ *             box (seal.c).
+ * Holds       a socket to the one that started it (3), one to the server, and the doors of each
+ *             box: sockets in the box's own network namespace. Secrets that rules put into
+ *             requests, locked into memory.
+ * Reads       what boxes send, and what hosts answer: both hostile. Rules from the server. The
+ *             operator's sets, the doors and the socket to the server from the warden.
+ * Talks to    the machine's resolver, hosts that a box's rules allow, the server (what was let out
+ *             and what was not).
+ * Must never  take a box's word for who it is, dial an address that was not checked, tell a secret
+ *             to anybody but the host it is for.
  *
- * Theory of operation: one thread and one loop (sys/loop.h). Doors and the two sockets are watched from it; everything
- * else hangs on a connection or a question that came through a door. It ends when the warden's socket does.
+ * Theory of operation: one thread and one loop (sys/loop.h). Doors and the two sockets are watched
+ * from it; everything else hangs on a connection or a question that came through a door. It ends
+ * when the warden's socket does.
  */
 #include "egress/door/door.h"
 #include "egress/flow/conn.h"
@@ -26,7 +30,7 @@
 static struct egress egress = { .loop = LOOP_INIT, .server_fd = -EBADF };
 
 /* As root the separation would be none. */
-static int check_user(struct fail *fail)
+static int check_not_root(struct fail *fail)
 {
 	if (geteuid() != 0)
 		return 0;
@@ -37,8 +41,9 @@ static int check_user(struct fail *fail)
 }
 
 /*
- * The end of the warden's socket says when to end. What a terminal sends to everybody in front of it is not meant for us, and
- * a connection that is closed while we write to it must not end the others.
+ * The end of the warden's socket says when to end. What a terminal sends to everybody in front of
+ * it is not meant for us, and a connection that is closed while we write to it must not end the
+ * others.
  */
 static int ignore_signals(void)
 {
@@ -52,7 +57,7 @@ static int ignore_signals(void)
 }
 
 /* As many descriptors as may be: two for each connection, and the doors. */
-static void raise_descriptors(void)
+static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 
@@ -63,13 +68,13 @@ static void raise_descriptors(void)
 }
 
 /* Everything that needs a file. */
-static int prepare(struct egress *g, const struct config *c, struct fail *fail)
+static int prepare_egress(struct egress *g, const struct config *c, struct fail *fail)
 {
-	int r = check_user(fail);
+	int r = check_not_root(fail);
 
 	if (r < 0)
 		return r;
-	raise_descriptors();
+	raise_descriptor_limit();
 	r = ignore_signals();
 	if (r == 0)
 		r = loop_open(&g->loop, TIMERS);
@@ -92,7 +97,7 @@ int main(int argc, char *argv[])
 	int r = settings_read(argc, argv, &egress, &config, &fail);
 
 	if (r == 0)
-		r = prepare(&egress, &config, &fail);
+		r = prepare_egress(&egress, &config, &fail);
 	if (r == 0)
 		r = seal(&fail);
 	if (r < 0) {

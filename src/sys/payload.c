@@ -31,14 +31,15 @@ int payload_set_oom_score(int score)
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : r;
 }
 
-static int limit(int what, uint64_t value)
+static int payload_limit(int what, uint64_t value)
 {
 	struct rlimit now;
 
 	if (getrlimit(what, &now) < 0)
 		return -errno;
-	/* Nobody here may raise a hard limit; a lower one that is already there is as good. At the soft
-	 * limit of CPU time comes SIGXCPU, which tells what happened; at the hard one SIGKILL. */
+	/* Nobody here may raise a hard limit; a lower one that is already there is as good. At the
+	 * soft limit of CPU time comes SIGXCPU, which tells what happened; at the hard one
+	 * SIGKILL. */
 	now.rlim_max = MIN(now.rlim_max, what == RLIMIT_CPU ? value + 1 : value);
 	now.rlim_cur = MIN(now.rlim_max, value);
 	return setrlimit(what, &now) < 0 ? -errno : 0;
@@ -51,7 +52,8 @@ int payload_set_limits(const struct payload_limits *l)
 		uint64_t value;
 		bool on;
 	} limits[] = {
-		/* 1, not 0: a core of one byte is the kernel's word for "no piped handler either". */
+		/* 1, not 0: a core of one byte is the kernel's word for "no piped handler
+		 * either". */
 		{ RLIMIT_CORE, 1, true },
 		{ RLIMIT_NOFILE, l->nofile_max, true },
 		{ RLIMIT_FSIZE, l->fsize_max, true },
@@ -68,7 +70,7 @@ int payload_set_limits(const struct payload_limits *l)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		int r = limits[i].on ? limit(limits[i].what, limits[i].value) : 0;
+		int r = limits[i].on ? payload_limit(limits[i].what, limits[i].value) : 0;
 
 		if (r < 0)
 			return r;
@@ -94,7 +96,7 @@ int payload_bounding_set(uint64_t *ret)
 	return 0;
 }
 
-static int drop_bounding_set(uint64_t set, uint64_t keep)
+static int payload_drop_bounding_set(uint64_t set, uint64_t keep)
 {
 	for (unsigned long cap = 0; cap <= 63; cap++)
 		if ((set & ~keep & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
@@ -119,7 +121,7 @@ int payload_become(const struct payload_user *user, uint64_t bounding)
 
 	if (prctl(PR_SET_SECUREBITS, user->securebits, 0, 0, 0) < 0)
 		return -errno;
-	r = drop_bounding_set(bounding, user->keep);
+	r = payload_drop_bounding_set(bounding, user->keep);
 	if (r < 0)
 		return r;
 	if (setgroups(user->n_groups, user->groups) < 0 ||

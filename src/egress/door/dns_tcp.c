@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DNS over TCP: each message has its length before it. One question of a connection is answered before the next is read, so
- * there is one message each way in memory at most.
+ * DNS over TCP: each message has its length before it. One question of a connection is answered
+ * before the next is read, so there is one message each way in memory at most.
  */
 #include "egress/door/dns.h"
 
@@ -61,7 +61,8 @@ static void look_for(struct egress *g, struct client *c)
 	timer_set(&g->loop, &c->idle, clock_boot_us() + IDLE_US);
 }
 
-/* The length of the message at the beginning of what has come, with its own; 0: not all of it is there. -EBADMSG */
+/* The length of the message at the beginning of what has come, with its own; 0: not all of it is
+ * there. -EBADMSG */
 static int whole_message(const struct client *c)
 {
 	size_t len;
@@ -75,7 +76,7 @@ static int whole_message(const struct client *c)
 }
 
 /* Writes what there is to write; -EAGAIN: not all of it was taken. */
-static int flush(struct client *c)
+static int client_flush(struct client *c)
 {
 	while (c->out_at < c->out_len) {
 		ssize_t n = send(c->fd, c->out + c->out_at, c->out_len - c->out_at,
@@ -91,7 +92,8 @@ static int flush(struct client *c)
 	return 0;
 }
 
-/* The answer to the question at hand. Sent from the loop, so that nobody who calls this finds his client gone. */
+/* The answer to the question at hand. Sent from the loop, so that no caller finds its client
+ * gone. */
 void dns_tcp_send(struct egress *g, struct client *c, const uint8_t *data, size_t len)
 {
 	c->out[0] = (uint8_t)(len >> 8);
@@ -104,7 +106,7 @@ void dns_tcp_send(struct egress *g, struct client *c, const uint8_t *data, size_
 }
 
 /* 0: go on waiting; else the client is of no use any more. */
-static int ask_next(struct egress *g, struct client *c)
+static int client_ask_next(struct egress *g, struct client *c)
 {
 	const struct question where = { .client = c };
 	uint8_t message[DNS_QUERY_MAX];
@@ -121,7 +123,7 @@ static int ask_next(struct egress *g, struct client *c)
 	return dns_ask(g, c->net, &where, message, len) ? 0 : -EBADMSG;
 }
 
-static int read_some(struct client *c)
+static int client_read(struct client *c)
 {
 	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
 
@@ -133,22 +135,22 @@ static int read_some(struct client *c)
 	return 0;
 }
 
-static void client_ready(struct loop *l, struct source *self)
+static void dns_client_ready(struct loop *l, struct source *self)
 {
 	struct egress *g = egress_of(l);
 	struct client *c = container_of(self, struct client, source);
 	int r = 0;
 
 	if (c->out_len)
-		r = flush(c);
+		r = client_flush(c);
 	else if (self->came & EPOLLIN)
-		r = read_some(c);
+		r = client_read(c);
 	else
 		r = -EPIPE;
 	if (r == -EAGAIN)
 		return;
 	if (r == 0 && !c->waits && !c->out_len)
-		r = ask_next(g, c);
+		r = client_ask_next(g, c);
 	if (r < 0)
 		client_close(g, c);
 	else
@@ -160,7 +162,7 @@ void dns_tcp_accepted(struct egress *g, struct net *n, int fd)
 	struct asked *a = dns_of(n);
 	struct client *c = a && a->n_clients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
-	if (!c || source_add(&g->loop, &c->source, fd, EPOLLIN, client_ready) < 0) {
+	if (!c || source_add(&g->loop, &c->source, fd, EPOLLIN, dns_client_ready) < 0) {
 		fd_close(fd);
 		free(c);
 		return;

@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* --- the log ----------------------------------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------------------------- */
 
 static struct egress_event event_of(const struct conn *c, enum policy_reason reason)
 {
@@ -34,7 +34,7 @@ void conn_tell(struct egress *g, struct conn *c)
 	c->is_told = true;
 }
 
-static void tell_end(struct egress *g, struct conn *c, enum policy_reason reason)
+static void conn_tell_end(struct egress *g, struct conn *c, enum policy_reason reason)
 {
 	struct egress_event e = event_of(c, reason);
 
@@ -46,9 +46,9 @@ static void tell_end(struct egress *g, struct conn *c, enum policy_reason reason
 	c->is_told = false;
 }
 
-/* --- its descriptors ----------------------------------------------------------------------------------- */
+/* --- its descriptors ------------------------------------------------------------------------ */
 
-static void client_ready(struct loop *l, struct source *s)
+static void conn_client_ready(struct loop *l, struct source *s)
 {
 	struct egress *g = egress_of(l);
 	struct conn *c = container_of(s, struct conn, client);
@@ -61,7 +61,7 @@ static void client_ready(struct loop *l, struct source *s)
 		step_more(g, c);
 }
 
-static void host_ready(struct loop *l, struct source *s)
+static void conn_host_ready(struct loop *l, struct source *s)
 {
 	struct egress *g = egress_of(l);
 	struct conn *c = container_of(s, struct conn, host);
@@ -83,12 +83,12 @@ static void want(struct egress *g, struct source *s, int fd, uint32_t events,
 
 void conn_want_client(struct egress *g, struct conn *c, uint32_t events)
 {
-	want(g, &c->client, c->client_fd, events, client_ready);
+	want(g, &c->client, c->client_fd, events, conn_client_ready);
 }
 
 void conn_want_host(struct egress *g, struct conn *c, uint32_t events)
 {
-	want(g, &c->host, c->host_fd, events, host_ready);
+	want(g, &c->host, c->host_fd, events, conn_host_ready);
 }
 
 void conn_drop_host(struct egress *g, struct conn *c)
@@ -111,7 +111,7 @@ int conn_read(struct conn *c)
 	return buf_add(&c->in, data, (size_t)n) < 0 ? -ENOMEM : 1;
 }
 
-/* --- its end --------------------------------------------------------------------------------------------- */
+/* --- its end -------------------------------------------------------------------------------- */
 
 /* With nothing lingering the kernel sends RST instead of FIN. */
 static void set_reset(int fd)
@@ -148,7 +148,7 @@ void conn_end(struct egress *g, struct conn *c, enum policy_reason reason, bool 
 	if (!c->is_told && c->step >= STEP_DIAL && c->step <= STEP_RELAY)
 		conn_tell(g, c);
 	if (c->is_told)
-		tell_end(g, c, reason);
+		conn_tell_end(g, c, reason);
 	if (reset) {
 		set_reset(c->client_fd);
 		set_reset(c->host_fd);
@@ -159,7 +159,7 @@ void conn_end(struct egress *g, struct conn *c, enum policy_reason reason, bool 
 void conn_linger(struct egress *g, struct conn *c, const void *text, size_t len)
 {
 	if (c->is_told)
-		tell_end(g, c, c->reason);
+		conn_tell_end(g, c, c->reason);
 	conn_drop_host(g, c);
 	flow_done(c, &c->up);
 	flow_done(c, &c->down);
@@ -204,14 +204,14 @@ void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason)
 	if (c->step == STEP_RESOLVE)
 		resolve_cancel(g, &c->resolve);
 	if (c->is_told)
-		tell_end(g, c, reason);
+		conn_tell_end(g, c, reason);
 	else
 		(void)report(g, c->net, &e);
 	c->step = STEP_LINGER; /* nothing more is told about it */
 	say_refusal(g, c, reason);
 }
 
-/* --- its beginning ----------------------------------------------------------------------------------------- */
+/* --- its beginning -------------------------------------------------------------------------- */
 
 static void conn_due(struct loop *l, struct timer *t)
 {
@@ -275,7 +275,7 @@ void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int f
 	step_begin(g, c);
 }
 
-/* --- when the rules change ------------------------------------------------------------------------------------ */
+/* --- when the rules change ------------------------------------------------------------------ */
 
 enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a)
 {
@@ -290,7 +290,8 @@ enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net
 		return reason;
 	if (c->only_by_proxy)
 		return by_name || reason == POLICY_LEARNING ? reason : POLICY_RESOLVE;
-	/* What was let out for its address was never asked for its name: a rule about names does not help it now. */
+	/* What was let out for its address was never asked for its name: a rule about names does
+	 * not help it now. */
 	return net_check_address(g, c->net, a, c->target.port, by_name && c->by_name);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS towards a host, for requests that rules add headers to: the certificate must be good for the name, or
- * nothing is sent. The certificates that are trusted are read as text while there are files; they become real, and
- * cost memory, when the first such request comes.
+ * TLS towards a host, for requests that rules add headers to: the certificate must be good for the
+ * name, or nothing is sent. The certificates that are trusted are read as text while there are
+ * files; they become real, and cost memory, when the first such request comes.
  */
 #include "egress/flow/conn.h"
 
@@ -59,7 +59,7 @@ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail)
 	return 0;
 }
 
-static int prepare(struct trust *t)
+static int tls_prepare(struct trust *t)
 {
 	gnutls_datum_t text = { .data = t->text.data, .size = (unsigned)t->text.len };
 
@@ -100,7 +100,7 @@ int tls_begin(struct egress *g, struct conn *c)
 {
 	struct trust *t = g->tls;
 	gnutls_session_t s;
-	int r = prepare(t);
+	int r = tls_prepare(t);
 
 	if (r < 0)
 		return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name in a ClientHello (NW-11). The handshake may come in many small records; it is put together first, then
- * GnuTLS walks its extensions. Whatever a server might read differently is refused: two names, bytes behind
- * the handshake in its last record, a name that is none.
+ * The name in a ClientHello (NW-11). The handshake may come in many small records; it is put
+ * together first, then GnuTLS walks its extensions. Whatever a server might read differently is
+ * refused: two names, bytes behind the handshake in its last record, a name that is none.
  */
 #include "egress/parse/request.h"
 
@@ -39,7 +39,7 @@ static int handshake_is_whole(const struct handshake *h)
 }
 
 /* Puts the records together. 1: the handshake is whole; 0: more must come. */
-static int gather(const unsigned char *data, size_t len, struct handshake *ret)
+static int hello_gather(const unsigned char *data, size_t len, struct handshake *ret)
 {
 	ret->len = 0;
 	while (len >= RECORD_HEADER) {
@@ -101,7 +101,8 @@ static enum hello read_names(struct handshake *h, char ret_name[static POLICY_NA
 	if (gnutls_ext_raw_parse(&n, take_extension, &body, GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO) <
 	    0)
 		return HELLO_BAD;
-	/* Browsers put a meaningless one in to keep servers used to it; it looks like one that means something. */
+	/* Browsers put a meaningless one in to keep servers used to it; it looks like one that
+	 * means something. */
 	if (n.n_hidden)
 		return HELLO_HIDDEN;
 	if (n.n_names == 0)
@@ -118,7 +119,7 @@ enum hello hello_read(const unsigned char *data, size_t len, char ret_name[stati
 
 	if ((len > 0 && data[0] != RECORD_HANDSHAKE) || (len > 1 && data[1] != 3))
 		return HELLO_NOT_TLS;
-	r = gather(data, len, &h);
+	r = hello_gather(data, len, &h);
 	if (r < 0)
 		return HELLO_BAD;
 	return r == 0 ? HELLO_MORE : read_names(&h, ret_name);
