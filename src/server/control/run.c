@@ -42,7 +42,7 @@ static void oneshot_freep(struct oneshot **o)
 	*o = NULL;
 }
 
-/* --- while it runs: one JSON object per line ------------------------------------------------------------- */
+/* --- while it runs: one JSON object per line -------------------------------------------------- */
 
 struct live {
 	struct request *request;
@@ -54,7 +54,7 @@ struct live {
 };
 
 /* False when the run ended meanwhile. */
-static bool wait_for_room(struct live *l)
+static bool live_wait(struct live *l)
 {
 	struct pollfd p = { .fd = l->theirs, .events = POLLOUT };
 	const struct oneshot *o = l->oneshot;
@@ -66,7 +66,7 @@ static bool wait_for_room(struct live *l)
 }
 
 /* How much of it: less than all only when the run ended meanwhile. */
-static ssize_t send_bytes(struct live *l, const void *data, size_t len)
+static ssize_t live_send(struct live *l, const void *data, size_t len)
 {
 	size_t at = 0;
 
@@ -78,13 +78,13 @@ static ssize_t send_bytes(struct live *l, const void *data, size_t len)
 			return -errno;
 		if (n >= 0)
 			at += (size_t)n;
-		else if (!wait_for_room(l))
+		else if (!live_wait(l))
 			break;
 	}
 	return (ssize_t)at;
 }
 
-static int send_line(struct live *l, json_t *line)
+static int live_send_line(struct live *l, json_t *line)
 {
 	_cleanup_(freep) char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) :
 					     NULL;
@@ -95,14 +95,14 @@ static int send_line(struct live *l, json_t *line)
 	if (!text)
 		return -ENOMEM;
 	text[len++] = '\n'; /* in place of the NUL: from here on it is bytes */
-	n = send_bytes(l, text, len);
+	n = live_send(l, text, len);
 	return n < 0 ? (int)n : buf_add(&l->rest, text + n, len - (size_t)n);
 }
 
-static int on_output(void *arg, bool is_err, const void *data, size_t len)
+static int live_output(void *arg, bool is_err, const void *data, size_t len)
 {
-	return send_line(arg, json_pack("{so}", is_err ? "stderr_base64" : "stdout_base64",
-					run_base64_json(data, len)));
+	return live_send_line(arg, json_pack("{so}", is_err ? "stderr_base64" : "stdout_base64",
+					     run_base64_json(data, len)));
 }
 
 static void *live_thread(void *arg)
@@ -112,8 +112,8 @@ static void *live_thread(void *arg)
 
 	/* Whether it was done or not: the result says so. */
 	(void)!oneshot_run(l->oneshot, &fail);
-	if (send_bytes(l, l->rest.data, l->rest.len) >= 0)
-		(void)!send_line(l, json_pack("{so}", "result", oneshot_json(l->oneshot)));
+	if (live_send(l, l->rest.data, l->rest.len) >= 0)
+		(void)!live_send_line(l, json_pack("{so}", "result", oneshot_json(l->oneshot)));
 	(void)shutdown(l->theirs, SHUT_RDWR);
 	return NULL;
 }
@@ -162,7 +162,7 @@ static int run_live(struct request *r, struct oneshot **o)
 		.theirs = pair[1],
 		.rest = BUF_INIT((size_t)2 * WIRE_MAX),
 	};
-	l->oneshot->emit = on_output;
+	l->oneshot->emit = live_output;
 	l->oneshot->emit_arg = l;
 	if (pthread_create(&l->thread, NULL, live_thread, l) != 0) {
 		fd_close(pair[0]);
@@ -174,7 +174,7 @@ static int run_live(struct request *r, struct oneshot **o)
 	return reply_stream(r, 200, "application/x-ndjson", UINT64_MAX, &stream, l);
 }
 
-/* --- in one piece ---------------------------------------------------------------------------------------- */
+/* --- in one piece ----------------------------------------------------------------------------- */
 
 #define SMALL (UINT64_C(1) << 20) /* a result that is not worth counting once it is text */
 
@@ -223,7 +223,7 @@ static int reply_piece(struct request *r, struct oneshot *o)
 	return reply_stream(r, 200, "application/json", p->len, &stream, p);
 }
 
-/* --- the handlers -------------------------------------------------------------------------------------------- */
+/* --- the handlers ----------------------------------------------------------------------------- */
 
 int handle_run(struct request *r)
 {
@@ -265,7 +265,7 @@ int handle_run(struct request *r)
 	return o->claim.held > SMALL ? reply_piece(r, o) : reply_json(r, 200, oneshot_json(o));
 }
 
-static json_t *words(char *const *list)
+static json_t *words_json(char *const *list)
 {
 	json_t *a = json_array();
 
@@ -284,11 +284,11 @@ int handle_languages(struct request *r)
 		const struct language *l = &languages[i];
 
 		(void)json_array_append_new(
-			all,
-			json_pack("{ss ss so so sb sb sb}", "name", l->name, "title", l->title,
-				  "aliases", words(l->aliases), "extensions", words(l->extensions),
-				  "compiled", l->compile != NULL, "installed", language_present(l),
-				  "stateful", language_stateful(l)));
+			all, json_pack("{ss ss so so sb sb sb}", "name", l->name, "title", l->title,
+				       "aliases", words_json(l->aliases), "extensions",
+				       words_json(l->extensions), "compiled", l->compile != NULL,
+				       "installed", language_present(l), "stateful",
+				       language_stateful(l)));
 	}
 	return reply_json(r, 200, all);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs hold of the server, which is everybody's. A key has as many of them at once as it may have sandboxes. And
- * results that are given in one piece are bounded, those of a key and all together: as JSON, and while that is made, they
- * take up to fourteen times what was printed. The beginning of each is not counted, so that small ones always pass.
- * Output that is passed on as it comes is not counted either.
+ * What runs hold of the server, which is everybody's. A key has as many of them at once as it may
+ * have sandboxes. And results that are given in one piece are bounded, those of a key and all
+ * together: as JSON, and while that is made, they take up to fourteen times what was printed. The
+ * beginning of each is not counted, so that small ones always pass. Output that is passed on as it
+ * comes is not counted either.
  */
 #include "server/run/run.h"
 
@@ -23,7 +24,7 @@ static size_t all; /* atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shares runs; /* under the lock */
 
-static bool charge(struct oneshot_claim *c, size_t bytes)
+static bool claim_charge(struct oneshot_claim *c, size_t bytes)
 {
 	if (!budget_take(&c->share->held, bytes, KEY_MAX))
 		return false;
@@ -39,7 +40,7 @@ int oneshot_hold(struct oneshot *o, size_t bytes)
 {
 	size_t small = MIN(bytes, SMALL - o->claim.small);
 
-	if (bytes > small && !charge(&o->claim, bytes - small))
+	if (bytes > small && !claim_charge(&o->claim, bytes - small))
 		return -EDQUOT;
 	o->claim.small += small;
 	return 0;

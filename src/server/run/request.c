@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client wants to have run. The types of the body's fields were checked against openapi.json; here is
- * what fits together, what is text, and what the machine allows. */
+/* What a client wants to have run. The types of the body's fields were checked against
+ * openapi.json; here is what fits together, what is text, and what the machine allows. */
 #include "server/run/run.h"
 
 #include "base/utf8.h"
@@ -36,13 +36,13 @@ const struct language *run_languages(size_t *ret_n)
 	return languages;
 }
 
-static const char *text_of(const json_t *body, const char *name)
+static const char *body_text(const json_t *body, const char *name)
 {
 	return json_string_value(json_object_get(body, name));
 }
 
 /* name or name_base64, at most one of them; *ret stays NULL when neither is there. */
-static int read_bytes(const json_t *o, const char *name, unsigned char **ret, size_t *ret_len,
+static int body_bytes(const json_t *o, const char *name, unsigned char **ret, size_t *ret_len,
 		      struct fail *fail)
 {
 	char other[64];
@@ -84,7 +84,7 @@ static int read_files(const json_t *list, struct oneshot *o, struct fail *fail)
 		return fail_set(fail, EINVAL, "files", "files: at most %d", ONESHOT_FILES_MAX);
 	json_array_foreach(list, i, item) {
 		struct oneshot_file *f = &o->files[o->n_files];
-		const char *path = text_of(item, "path");
+		const char *path = body_text(item, "path");
 		int r;
 
 		if (!path || !*path || strlen(path) > WIRE_PATH_MAX ||
@@ -95,7 +95,7 @@ static int read_files(const json_t *list, struct oneshot *o, struct fail *fail)
 		if (!f->path)
 			return fail_set(fail, ENOMEM, "files", "out of memory");
 		o->n_files++;
-		r = read_bytes(item, "content", &f->data, &f->len, fail);
+		r = body_bytes(item, "content", &f->data, &f->len, fail);
 		if (r < 0)
 			return r;
 	}
@@ -141,8 +141,8 @@ static int read_env(const json_t *given, char **language_env, struct oneshot *o,
 }
 
 /* The limits as they came, 0 where nothing was said, each within its bound. */
-static int read_limits(const json_t *given, const struct oneshot_bounds *b, struct run_limits *ret,
-		       struct fail *fail)
+static int read_run_limits(const json_t *given, const struct oneshot_bounds *b,
+			   struct run_limits *ret, struct fail *fail)
 {
 	const struct {
 		const char *name;
@@ -199,8 +199,9 @@ static struct run_limits within(struct run_limits l, const struct oneshot_bounds
 	return l;
 }
 
-/* One step, and that is to run the file with the Python that there is. Who walks in while files are moved needs room
- * beside those who move them, and where there is hardly any memory, every page should be the script's. */
+/* One step, and that is to run the file with the Python that there is. Who walks in while files are
+ * moved needs room beside those who move them, and where there is hardly any memory, every page
+ * should be the script's. */
 static bool is_script(const struct oneshot *o)
 {
 	char *const *argv = o->run.argv;
@@ -283,7 +284,7 @@ static int read_command(const json_t *body, const json_t *command, const struct 
 int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct oneshot *ret,
 		 struct fail *fail)
 {
-	const char *language = text_of(body, "language"), *template = text_of(body, "template");
+	const char *language = body_text(body, "language"), *template = body_text(body, "template");
 	const json_t *command = json_object_get(body, "command");
 	struct run_limits given = { 0 };
 	int r;
@@ -297,7 +298,7 @@ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct
 		ret->template = WARDEN_TEMPLATE_CODE_INTERPRETER;
 	else
 		return fail_set(fail, ENOENT, "template", "template '%.64s' not found", template);
-	r = read_limits(json_object_get(body, "limits"), bounds, &given, fail);
+	r = read_run_limits(json_object_get(body, "limits"), bounds, &given, fail);
 	if (r == 0 && command)
 		r = read_command(body, command, &given, bounds, ret, fail);
 	if (r == 0 && language) {
@@ -308,7 +309,7 @@ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct
 	if (r == 0)
 		r = read_files(json_object_get(body, "files"), ret, fail);
 	if (r == 0)
-		r = read_bytes(body, "stdin", &ret->input, &ret->input_len, fail);
+		r = body_bytes(body, "stdin", &ret->input, &ret->input_len, fail);
 	ret->fetch_outputs = json_is_true(json_object_get(body, "outputs"));
 	return r;
 }

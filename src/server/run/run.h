@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of code over HTTP: what `glovebox run --json` does, in a box of the warden's that exists for this
- * request alone. run/request.c reads what was asked for, run/box.c makes the box and moves files,
- * run/net.c gives it network, run/watch.c runs a command in it, control/run.c is the conversation.
+ * A run that the server drives: what `glovebox run --json` does, in a box of the warden's that
+ * exists for this request alone. request.c reads what was asked for, box.c makes the box, gives it
+ * network and moves files, watch.c runs a command in it, hold.c counts what it holds, control/run.c
+ * is the conversation.
  */
 #pragma once
 
@@ -64,11 +65,12 @@ struct oneshot {
 	size_t n_files;
 	bool fetch_outputs;
 	bool script; /* of the kind that a loaded interpreter can become */
-	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
+	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any
+	 * more. */
 	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
 	void *emit_arg;
-	/* For emit(), whenever it waits: looks at the clock and the counters. False: the run is over, so there is nothing
-	 * to wait for. NULL while no command runs. */
+	/* For emit(), whenever it waits: looks at the clock and the counters. False: the run is
+	 * over, so there is nothing to wait for. NULL while no command runs. */
 	bool (*goes_on)(void *arg);
 	void *goes_on_arg;
 	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
@@ -102,10 +104,12 @@ struct oneshot_bounds {
 	uint64_t timeout_us;
 };
 
-/* Before the rest is read: settings of the network (NULL: none). -EBADMSG: *fail says what the client should change. */
+/* Before the rest is read: settings of the network (NULL: none). -EBADMSG: *fail says what the
+ * client should change. */
 _must_check_ int oneshot_read_network(struct server *s, const char *key_id, const json_t *settings,
 				      struct oneshot *o, struct fail *fail);
-/* Reads the body, which openapi.json has checked. Negative: *fail says what the client should change. */
+/* Reads the body, which openapi.json has checked. Negative: *fail says what the client should
+ * change. */
 _must_check_ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds,
 			      struct oneshot *ret, struct fail *fail);
 void oneshot_done(struct oneshot *o);
@@ -113,33 +117,30 @@ void oneshot_done(struct oneshot *o);
 /* Before it is run: -EUSERS when the key has max runs already. oneshot_done() undoes it. */
 _must_check_ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max);
 
-/* Makes the box, runs everything, ends the box. The result is complete whatever it returns; negative: the
- * service could not do it, *fail says why. */
+/* Makes the box, runs everything, ends the box. The result is complete whatever it returns;
+ * negative: the service could not do it, *fail says why. */
 _must_check_ int oneshot_run(struct oneshot *o, struct fail *fail);
 
 /* Who takes over the claim gives it back with this; oneshot_done() does so otherwise. */
 void oneshot_release(struct oneshot_claim *c);
 
-/* --- between oneshot_*.c ------------------------------------------------------------------------- */
+/* --- among its files -------------------------------------------------------------------------- */
 
-/* So many bytes more of a result that is kept; -EDQUOT: its key's results, or all together, are as large as they may be. */
+/* So many bytes more of a result that is kept; -EDQUOT: its key's results, or all together, are as
+ * large as they may be. */
 _must_check_ int oneshot_hold(struct oneshot *o, size_t bytes);
 #define ONESHOT_FULL                                                                               \
-	"the service holds as many results as it may, of this key or of all: try again in a moment, or take the output as it comes"
+	"the service holds as many results as it may, of this key or of all: try again in a "      \
+	"moment, or take the output as it comes"
 
 /* A socket for an operation in the box. */
 _must_check_ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len);
 _must_check_ int oneshot_usage(struct oneshot *o, struct warden_usage *ret);
 _must_check_ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step,
 			       struct run_usage *usage, struct fail *fail);
-_must_check_ int oneshot_send_files(struct oneshot *o, struct fail *fail);
-_must_check_ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail);
 
 /* The variables for a box that has network; NULL: it has none. */
 const char *const *oneshot_network_env(const struct oneshot *o);
-_must_check_ int oneshot_open_network(struct oneshot *o, struct fail *fail);
-/* The box is gone: what it did with its network goes into the result. */
-void oneshot_end_network(struct oneshot *o);
 void oneshot_forget_network(struct oneshot *o);
 
 json_t *oneshot_json(const struct oneshot *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command of a run: what run/guard.c does not know itself. The counters are the kernel's and come
- * from the warden; output is collected, or passed on as it comes.
+ * One command of a run: what run/guard.c does not know itself. The counters are the kernel's and
+ * come from the warden; output is collected, or passed on as it comes.
  */
 #include "server/run/run.h"
 
