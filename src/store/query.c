@@ -168,7 +168,7 @@ static char *write_sql(const char *text, const struct row_type *type)
 
 /* With the lock held. */
 static int prepare_statement(struct store *s, const char *text, const struct row_type *type,
-		   sqlite3_stmt **ret)
+			     sqlite3_stmt **ret)
 {
 	_cleanup_(freep) char *sql = NULL;
 	size_t i = 0;

@@ -164,7 +164,7 @@ static int busy(struct problem *p)
 	return problem_set(p, 503, "busy", "too many snapshots are being made: try again later");
 }
 
-/* The warden makes a few at a time; whoever comes too early asks again. */
+/* The warden makes a few at a time; a request that comes too early asks again. */
 static int ask_in_place(struct sandbox *b, const char layer[static WARDEN_ID_SIZE],
 			struct problem *p)
 {

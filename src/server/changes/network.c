@@ -56,7 +56,7 @@ static int compile(struct server *s, const json_t *settings, struct network *ret
 	return 0;
 }
 
-/* What placeholders stand for must be there now, and all values must have room; that one goes away
+/* What placeholders stand for must be there now, and all values must fit; that one goes away
  * or grows later is not an error. */
 static int check_values(struct server *s, const char *key_id, const struct network *n,
 			struct problem *p)

@@ -39,7 +39,7 @@ static struct {
 	pthread_cond_t wake;
 	pthread_t threads[THREADS];
 	size_t n_threads;
-	struct turn *first; /* who has waited longest comes first */
+	struct turn *first; /* the one that has waited longest comes first */
 	bool stop;
 } slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
 

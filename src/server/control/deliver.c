@@ -217,11 +217,11 @@ static struct {
 
 static bool enqueue_event(struct event_item *e)
 {
-	bool room;
+	bool fits;
 
 	pthread_mutex_lock(&post.lock);
-	room = !post.stop && post.n_events < EVENTS_MAX;
-	if (room) {
+	fits = !post.stop && post.n_events < EVENTS_MAX;
+	if (fits) {
 		*post.last = e;
 		post.last = &e->next;
 		post.n_events++;
@@ -229,7 +229,7 @@ static bool enqueue_event(struct event_item *e)
 			(void)curl_multi_wakeup(post.multi);
 	}
 	pthread_mutex_unlock(&post.lock);
-	return room;
+	return fits;
 }
 
 void webhook_deliver(struct server *s, const char *key_id, const char *type, json_t *event)

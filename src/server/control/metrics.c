@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sandboxes use. The worker's thread goes round all running ones every five seconds, a few at
- * each tick; whoever asks about one whose newest sample is older gets a new one. The history is a
+ * each tick; a request about one whose newest sample is older gets a new one. The history is a
  * ring in memory that grows as it fills.
  */
 #include "server/control/control_priv.h"

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 
-static struct oneshot_bounds bounds(const struct config *c)
+static struct server_run_bounds bounds(const struct config *c)
 {
-	return (struct oneshot_bounds){
+	return (struct server_run_bounds){
 		.memory_bytes = c->limits_memory,
 		.disk_bytes = c->limits_disk,
 		.files = c->limits_files,
@@ -21,23 +21,23 @@ static struct oneshot_bounds bounds(const struct config *c)
 	};
 }
 
-static struct oneshot *oneshot_new(struct server *s)
+static struct server_run *server_run_new(struct server *s)
 {
-	struct oneshot *o = calloc(1, sizeof(*o));
+	struct server_run *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return NULL;
-	*o = (struct oneshot)ONESHOT_INIT;
-	o->link = s->link;
-	o->result.out = (struct buf)BUF_INIT(ONESHOT_OUTPUT_BYTES_MAX + WIRE_MAX);
-	o->result.err = (struct buf)BUF_INIT(ONESHOT_OUTPUT_BYTES_MAX + WIRE_MAX);
+	*o = (struct server_run)SERVER_RUN_INIT;
+	o->server = s;
+	o->result.out = (struct buf)BUF_INIT(SERVER_RUN_OUTPUT_BYTES_MAX + WIRE_MAX);
+	o->result.err = (struct buf)BUF_INIT(SERVER_RUN_OUTPUT_BYTES_MAX + WIRE_MAX);
 	return o;
 }
 
-static void oneshot_freep(struct oneshot **o)
+static void server_run_freep(struct server_run **o)
 {
 	if (*o)
-		oneshot_done(*o);
+		server_run_done(*o);
 	free(*o);
 	*o = NULL;
 }
@@ -46,7 +46,7 @@ static void oneshot_freep(struct oneshot **o)
 
 struct live {
 	struct request *request;
-	struct oneshot *oneshot;
+	struct server_run *run;
 	pthread_t thread;
 	int ours;        /* what read() reads */
 	int theirs;      /* what the thread writes */
@@ -57,9 +57,9 @@ struct live {
 static bool live_wait(struct live *l)
 {
 	struct pollfd p = { .fd = l->theirs, .events = POLLOUT };
-	const struct oneshot *o = l->oneshot;
+	const struct server_run *o = l->run;
 
-	while (poll(&p, 1, o->goes_on ? ONESHOT_TICK_MS : -1) == 0)
+	while (poll(&p, 1, o->goes_on ? SERVER_RUN_TICK_MS : -1) == 0)
 		if (o->goes_on && !o->goes_on(o->goes_on_arg))
 			return false;
 	return true;
@@ -111,9 +111,9 @@ static void *live_thread(void *arg)
 	struct fail fail = { 0 };
 
 	/* Whether it was done or not: the result says so. */
-	(void)!oneshot_run(l->oneshot, &fail);
+	(void)!server_run_execute(l->run, &fail);
 	if (live_send(l, l->rest.data, l->rest.len) >= 0)
-		(void)!live_send_line(l, json_pack("{so}", "result", oneshot_json(l->oneshot)));
+		(void)!live_send_line(l, json_pack("{so}", "result", server_run_json(l->run)));
 	(void)shutdown(l->theirs, SHUT_RDWR);
 	return NULL;
 }
@@ -134,18 +134,18 @@ static void live_close(void *arg)
 {
 	struct live *l = arg;
 
-	__atomic_store_n(&l->oneshot->cancelled, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->run->cancelled, true, __ATOMIC_RELAXED);
 	(void)shutdown(l->ours, SHUT_RDWR);
 	(void)pthread_join(l->thread, NULL);
 	fd_close(l->ours);
 	fd_close(l->theirs);
-	oneshot_freep(&l->oneshot);
+	server_run_freep(&l->run);
 	buf_done(&l->rest);
 	free(l);
 }
 
 /* Takes over *o. */
-static int run_live(struct request *r, struct oneshot **o)
+static int run_live(struct request *r, struct server_run **o)
 {
 	static const struct stream stream = { .read = live_read, .close = live_close };
 	struct live *l = calloc(1, sizeof(*l));
@@ -157,13 +157,13 @@ static int run_live(struct request *r, struct oneshot **o)
 	}
 	*l = (struct live){
 		.request = r,
-		.oneshot = *o,
+		.run = *o,
 		.ours = pair[0],
 		.theirs = pair[1],
 		.rest = BUF_INIT((size_t)2 * WIRE_MAX),
 	};
-	l->oneshot->emit = live_output;
-	l->oneshot->emit_arg = l;
+	l->run->emit = live_output;
+	l->run->emit_arg = l;
 	if (pthread_create(&l->thread, NULL, live_thread, l) != 0) {
 		fd_close(pair[0]);
 		fd_close(pair[1]);
@@ -182,7 +182,7 @@ static int run_live(struct request *r, struct oneshot **o)
 struct piece {
 	char *text;
 	size_t len, at;
-	struct oneshot_claim claim;
+	struct server_run_claim claim;
 };
 
 static ssize_t piece_read(void *arg, char *data, size_t max)
@@ -199,15 +199,15 @@ static void piece_close(void *arg)
 {
 	struct piece *p = arg;
 
-	oneshot_release(&p->claim);
+	server_run_release(&p->claim);
 	free(p->text);
 	free(p);
 }
 
-static int reply_piece(struct request *r, struct oneshot *o)
+static int reply_piece(struct request *r, struct server_run *o)
 {
 	static const struct stream stream = { .read = piece_read, .close = piece_close };
-	json_t *result = oneshot_json(o);
+	json_t *result = server_run_json(o);
 	struct piece *p = result ? calloc(1, sizeof(*p)) : NULL;
 
 	if (p)
@@ -219,7 +219,7 @@ static int reply_piece(struct request *r, struct oneshot *o)
 	}
 	p->len = strlen(p->text);
 	p->claim = o->claim;
-	o->claim = (struct oneshot_claim){ 0 };
+	o->claim = (struct server_run_claim){ 0 };
 	return reply_stream(r, 200, "application/json", p->len, &stream, p);
 }
 
@@ -227,24 +227,24 @@ static int reply_piece(struct request *r, struct oneshot *o)
 
 int handle_run(struct request *r)
 {
-	struct oneshot_bounds allowed = bounds(&r->server->config);
-	_cleanup_(oneshot_freep) struct oneshot *o = oneshot_new(r->server);
+	struct server_run_bounds allowed = bounds(&r->server->config);
+	_cleanup_(server_run_freep) struct server_run *o = server_run_new(r->server);
 	const char *accept = request_header(r, "Accept");
 	struct fail fail = { 0 };
 	int e;
 
 	if (!o)
 		return -ENOMEM;
-	e = oneshot_read_network(r->server, r->key.id, json_object_get(r->body, "network"), o,
-				 &fail);
+	e = server_run_read_network(r->server, r->key.id, json_object_get(r->body, "network"), o,
+				    &fail);
 	if (e == 0)
-		e = oneshot_read(r->body, &allowed, o, &fail);
+		e = server_run_read(r->body, &allowed, o, &fail);
 	if (e < 0)
 		return e == -ENOMEM ? reply_failure(r, &fail) : reply_error(r, 400, "%s", fail.msg);
 	e = request_take_create(r);
 	if (e < 0 || r->replied)
 		return e;
-	e = oneshot_begin(o, r->key.id, r->server->config.limits_sandboxes_per_key);
+	e = server_run_begin(o, r->key.id, r->server->config.limits_sandboxes_per_key);
 	if (e == -EUSERS)
 		return reply_error(r, 429,
 				   "there are as many runs of this key as there may be (%llu)",
@@ -254,7 +254,7 @@ int handle_run(struct request *r)
 	if (accept && strstr(accept, "application/x-ndjson"))
 		return run_live(r, &o);
 	o->client_fd = r->socket;
-	e = oneshot_run(o, &fail);
+	e = server_run_execute(o, &fail);
 	/* Once there is a box, what went wrong is the run's, and its result says so. */
 	if (!o->result.isolated && (e == -EUSERS || e == -ENOSPC || e == -EAGAIN))
 		return reply_error(r, 503, "no room for another box: try again in a moment");
@@ -262,7 +262,7 @@ int handle_run(struct request *r)
 		return reply_error(r, 400, "%s", fail.msg);
 	if (e < 0 && !o->result.isolated)
 		return reply_failure(r, &fail);
-	return o->claim.held > SMALL ? reply_piece(r, o) : reply_json(r, 200, oneshot_json(o));
+	return o->claim.held > SMALL ? reply_piece(r, o) : reply_json(r, 200, server_run_json(o));
 }
 
 static json_t *words_json(char *const *list)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets of a key. A value comes in and never goes out. Each is its key's own: those who look
- * after the service do not see it either. */
+/* Secrets of a key. A value comes in and never goes out. Each is its key's own: an admin
+ * key does not see it either. */
 #include "server/control/control_priv.h"
 
 #include "server/sandbox/outlet.h"

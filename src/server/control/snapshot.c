@@ -77,7 +77,7 @@ static int save_snapshot(struct sandbox *b, const char *name,
 
 /* A name means one snapshot: the ones that had it before go. Sandboxes that stand on them keep
  * their layers. The list has the newest first: what comes before this one was made since, and
- * whoever made it removes this one. */
+ * its own request removes this one. */
 static void replace_older(struct sandbox *b, const char *name, const char *this)
 {
 	struct store_snapshot *list = NULL;
@@ -129,7 +129,7 @@ static int keep_snapshot(struct sandbox *b, const char *name, char ret_layer[sta
 	struct server *s = b->server;
 	/* Said before its files are copied; what counts is said when the snapshot goes on
 	 * record. */
-	int r = store_snapshot_room(s->store, b->info.key_id, *name ? name : NULL,
+	int r = store_snapshot_fits(s->store, b->info.key_id, *name ? name : NULL,
 				    s->config.limits_snapshots_per_key);
 
 	if (r < 0)

@@ -2,6 +2,7 @@
 #include "server/control/text.h"
 
 #include "base/parse.h"
+#include "policy/policy.h"
 #include "server/http/uri.h"
 
 #include <sodium.h>
@@ -320,4 +321,29 @@ void signature_text(const char *secret, const char *body, size_t len,
 	(void)crypto_hash_sha256_final(&state, hash);
 	(void)sodium_bin2base64(ret, SIGNATURE_SIZE, hash, sizeof(hash),
 				sodium_base64_VARIANT_ORIGINAL_NO_PADDING);
+}
+
+/* --- addresses -------------------------------------------------------------------------------- */
+
+/* An IPv4 address in the form of IPv6 (::ffff:a.b.c.d) is not public: nobody needs to write one
+ * so. */
+static bool is_public_net(const struct net_address *a, bool is_v6_form)
+{
+	return !address_special(a) && !(is_v6_form && address_is_v4(a));
+}
+
+bool address_is_public(const struct sockaddr *address)
+{
+	struct net_address a;
+	uint16_t port;
+
+	return address_from_sockaddr(address, &a, &port) == 0 &&
+	       is_public_net(&a, address->sa_family == AF_INET6);
+}
+
+bool address_text_is_public(const char *host)
+{
+	struct net_address a;
+
+	return address_parse(host, strlen(host), &a) < 0 || is_public_net(&a, strchr(host, ':'));
 }

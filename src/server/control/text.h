@@ -68,10 +68,10 @@ int cursor_compare(const struct cursor *a, const struct cursor *b);
 void signature_text(const char *secret, const char *body, size_t len,
 		    char ret[static SIGNATURE_SIZE]);
 
-/* --- addresses (address.c) -------------------------------------------------------------------- */
+/* --- addresses -------------------------------------------------------------------------------- */
 
-/* Is it an address of the public Internet? Those that are not are the ones that no box gets to either (policy/special.c),
- * and IPv4 addresses written as IPv6. */
+/* Is it an address of the public Internet? Those that are not are the ones that no box gets to
+ * either (policy/special.c), and IPv4 addresses written as IPv6. */
 bool address_is_public(const struct sockaddr *address);
 /* The same for text without brackets. Text that is no address at all is a name and passes. */
 bool address_text_is_public(const char *host);

@@ -18,10 +18,10 @@
 #define SEND_SECONDS 10
 #define ANSWER_SECONDS 60 /* for moving one file */
 
-static int ask_warden(struct oneshot *o, enum warden_type type, struct warden_frame *f, unsigned ms,
-		      struct warden_reply *ret, int *ret_fd, struct fail *fail)
+static int ask_warden(struct server_run *o, enum warden_type type, struct warden_frame *f,
+		      unsigned ms, struct warden_reply *ret, int *ret_fd, struct fail *fail)
 {
-	int r = link_ask(o->link, type, f, ms, ret, ret_fd);
+	int r = link_ask(o->server->link, type, f, ms, ret, ret_fd);
 
 	if (r < 0)
 		return fail_set(fail, -r, "warden", "the warden does not answer: %s", strerror(-r));
@@ -41,7 +41,7 @@ static void make_run_id(char ret[WARDEN_ID_SIZE])
 }
 
 /* What the whole box may use: the larger of its two steps. */
-static struct warden_limits box_limits(const struct oneshot *o)
+static struct warden_limits box_limits(const struct server_run *o)
 {
 	const struct run_limits *run = &o->run.limits, *compile = &o->compile.limits;
 	struct warden_limits l = {
@@ -62,7 +62,7 @@ static struct warden_limits box_limits(const struct oneshot *o)
 	return l;
 }
 
-static int make_run_box(struct oneshot *o, struct fail *fail)
+static int make_run_box(struct server_run *o, struct fail *fail)
 {
 	struct warden_frame f = {
 		.as_CREATE = { .template = o->template,
@@ -91,7 +91,7 @@ static int make_run_box(struct oneshot *o, struct fail *fail)
 }
 
 /* Also when making it was not answered: the warden may have made it after all. */
-static void end_run_box(struct oneshot *o)
+static void end_run_box(struct server_run *o)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -104,7 +104,7 @@ static void end_run_box(struct oneshot *o)
 	fd_close(fd);
 }
 
-int oneshot_usage(struct oneshot *o, struct warden_usage *ret)
+int server_run_usage(struct server_run *o, struct warden_usage *ret)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -131,7 +131,7 @@ static int limit_op_waiting(int sock)
 	return 0;
 }
 
-int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len)
+int server_run_op(struct server_run *o, enum wire_type type, const void *data, size_t len)
 {
 	int pair[2], r = sock_pair(pair);
 
@@ -148,12 +148,12 @@ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t 
 	return pair[0];
 }
 
-static int start_fs(struct oneshot *o, enum wire_fs_op what, uint32_t depth, const char *path)
+static int start_fs(struct server_run *o, enum wire_fs_op what, uint32_t depth, const char *path)
 {
 	const struct wire_fs q = { .op = what,
 				   .depth = depth,
 				   .length = what == WIRE_FS_READ ? UINT64_MAX : 0 };
-	int sock = oneshot_op(o, WIRE_FS, &q, sizeof(q)), r;
+	int sock = server_run_op(o, WIRE_FS, &q, sizeof(q)), r;
 
 	if (sock < 0)
 		return sock;
@@ -183,7 +183,7 @@ static int next_fs_frame(int sock, struct wire_frame *f)
 	return failed.err > 0 && failed.err < 4096 ? -failed.err : -EIO;
 }
 
-static int send_to_box(struct oneshot *o, struct wire_frame *f, const char *path,
+static int send_to_box(struct server_run *o, struct wire_frame *f, const char *path,
 		       const unsigned char *data, size_t len)
 {
 	_cleanup_(fd_closep) int sock = start_fs(o, WIRE_FS_WRITE, 0, path);
@@ -204,7 +204,7 @@ static int send_to_box(struct oneshot *o, struct wire_frame *f, const char *path
 	return r;
 }
 
-static int oneshot_send_files(struct oneshot *o, struct fail *fail)
+static int server_run_send_files(struct server_run *o, struct fail *fail)
 {
 	_cleanup_(freep) struct wire_frame *f = malloc(sizeof(*f));
 	const char *path = o->code_file;
@@ -241,7 +241,7 @@ static int add_refused(struct run_result *r, const char *path, uint32_t type)
 {
 	struct run_refused *list;
 
-	if (r->n_refused >= ONESHOT_OUTPUT_FILES_MAX) {
+	if (r->n_refused >= SERVER_RUN_OUTPUT_FILES_MAX) {
 		r->refused_more++;
 		return 0;
 	}
@@ -257,7 +257,7 @@ static int add_output_file(struct run_result *r, const char *path)
 {
 	struct run_output *list;
 
-	if (r->n_outputs >= ONESHOT_OUTPUT_FILES_MAX)
+	if (r->n_outputs >= SERVER_RUN_OUTPUT_FILES_MAX)
 		return -EFBIG;
 	list = reallocarray(r->outputs, r->n_outputs + 1, sizeof(*list));
 	if (!list)
@@ -267,7 +267,7 @@ static int add_output_file(struct run_result *r, const char *path)
 	return list[r->n_outputs].path ? (r->n_outputs++, 0) : -ENOMEM;
 }
 
-static int list_outputs(struct oneshot *o, struct wire_frame *f)
+static int list_outputs(struct server_run *o, struct wire_frame *f)
 {
 	_cleanup_(fd_closep) int sock = start_fs(o, WIRE_FS_LIST, UINT32_MAX, RUN_OUT);
 	char path[WIRE_PATH_MAX + 1];
@@ -293,10 +293,10 @@ static int list_outputs(struct oneshot *o, struct wire_frame *f)
 	return r == -ENOENT ? 0 : r; /* it left nothing */
 }
 
-static int fetch_from_box(struct oneshot *o, struct wire_frame *f, struct run_output *out,
-			  uint64_t *room)
+static int fetch_from_box(struct server_run *o, struct wire_frame *f, struct run_output *out,
+			  uint64_t *left)
 {
-	_cleanup_(buf_done) struct buf data = BUF_INIT((size_t)*room);
+	_cleanup_(buf_done) struct buf data = BUF_INIT((size_t)*left);
 	_cleanup_(fd_closep) int sock = -EBADF;
 	char path[WIRE_PATH_MAX + sizeof(RUN_OUT) + 2];
 	int r;
@@ -310,7 +310,7 @@ static int fetch_from_box(struct oneshot *o, struct wire_frame *f, struct run_ou
 			continue;
 		if (f->head.type != WIRE_DATA)
 			return -EPROTO;
-		r = oneshot_hold(o, wire_len(f));
+		r = server_run_hold(o, wire_len(f));
 		if (r == 0)
 			r = buf_add(&data, f->data, wire_len(f));
 		if (r < 0)
@@ -318,7 +318,7 @@ static int fetch_from_box(struct oneshot *o, struct wire_frame *f, struct run_ou
 	}
 	if (r < 0)
 		return r;
-	*room -= data.len;
+	*left -= data.len;
 	out->size = data.len;
 	(void)crypto_hash_sha256(out->sha256, data.data ? data.data : (const unsigned char *)"",
 				 data.len);
@@ -327,10 +327,10 @@ static int fetch_from_box(struct oneshot *o, struct wire_frame *f, struct run_ou
 		       0;
 }
 
-static int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
+static int server_run_fetch_outputs(struct server_run *o, struct fail *fail)
 {
 	_cleanup_(freep) struct wire_frame *f = malloc(sizeof(*f));
-	uint64_t room = ONESHOT_OUTPUT_BYTES_MAX;
+	uint64_t left = SERVER_RUN_OUTPUT_BYTES_MAX;
 	int r;
 
 	o->contents = json_array();
@@ -338,7 +338,7 @@ static int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
 		return fail_set(fail, ENOMEM, "outputs", "out of memory");
 	r = list_outputs(o, f);
 	for (size_t i = 0; r == 0 && i < o->result.n_outputs; i++) {
-		r = fetch_from_box(o, f, &o->result.outputs[i], &room);
+		r = fetch_from_box(o, f, &o->result.outputs[i], &left);
 		if (r < 0) /* the rest is not there to be told of */
 			while (o->result.n_outputs > i)
 				free(o->result.outputs[--o->result.n_outputs].path);
@@ -346,29 +346,28 @@ static int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
 	if (r == -EFBIG)
 		return fail_set(fail, EFBIG, "outputs",
 				"the outputs are larger than %llu MiB, or more than %d",
-				(unsigned long long)ONESHOT_OUTPUT_BYTES_MAX >> 20,
-				ONESHOT_OUTPUT_FILES_MAX);
+				(unsigned long long)SERVER_RUN_OUTPUT_BYTES_MAX >> 20,
+				SERVER_RUN_OUTPUT_FILES_MAX);
 	if (r == -EDQUOT)
-		return fail_set(fail, EDQUOT, "outputs", ONESHOT_FULL);
+		return fail_set(fail, EDQUOT, "outputs", SERVER_RUN_FULL);
 	return r < 0 ? fail_set(fail, -r, "outputs", "cannot fetch the outputs: %s", strerror(-r)) :
 		       0;
 }
 
 /* --- its network ------------------------------------------------------------------------------ */
 
-/* The network of a one-shot run: what a sandbox has, for as long as the run lasts. */
+/* The network of a run: what a sandbox has, for as long as the run lasts. */
 /* What is the client's to mend is -EBADMSG. */
 static int fail_network(const struct problem *p, struct fail *fail)
 {
 	return fail_set(fail, p->status == 400 ? EBADMSG : EIO, "network", "%s", p->message);
 }
 
-int oneshot_read_network(struct server *s, const char *key_id, const json_t *settings,
-			 struct oneshot *o, struct fail *fail)
+int server_run_read_network(struct server *s, const char *key_id, const json_t *settings,
+			    struct server_run *o, struct fail *fail)
 {
 	struct problem p = { 0 };
 
-	o->server = s;
 	(void)snprintf(o->key_id, sizeof(o->key_id), "%s", key_id);
 	if (!settings)
 		return 0;
@@ -377,14 +376,14 @@ int oneshot_read_network(struct server *s, const char *key_id, const json_t *set
 	return 0;
 }
 
-const char *const *oneshot_network_env(const struct oneshot *o)
+const char *const *server_run_network_env(const struct server_run *o)
 {
 	if (!network_allows(&o->network))
 		return NULL;
 	return run_network_env(*o->server->config.egress_ca_bundle != '\0');
 }
 
-static int oneshot_open_network(struct oneshot *o, struct fail *fail)
+static int server_run_open_network(struct server_run *o, struct fail *fail)
 {
 	struct problem p = { 0 };
 	bool catches = false;
@@ -400,13 +399,13 @@ static int oneshot_open_network(struct oneshot *o, struct fail *fail)
 }
 
 /* The box is gone: what it did with its network goes into the result. */
-static void oneshot_end_network(struct oneshot *o)
+static void server_run_end_network(struct server_run *o)
 {
 	if (o->outlet)
 		o->result.network = outlet_result(o->outlet);
 }
 
-void oneshot_forget_network(struct oneshot *o)
+void server_run_forget_network(struct server_run *o)
 {
 	outlet_close(o->outlet);
 	o->outlet = NULL;
@@ -415,46 +414,46 @@ void oneshot_forget_network(struct oneshot *o)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static int run_all_steps(struct oneshot *o, struct fail *fail)
+static int run_all_steps(struct server_run *o, struct fail *fail)
 {
-	int r = oneshot_send_files(o, fail);
+	int r = server_run_send_files(o, fail);
 
 	if (r == 0 && o->has_compile) {
 		o->result.step = "compile";
 		o->result.compiled = true;
-		r = oneshot_watch(o, &o->compile, &o->result.compile_usage, fail);
+		r = server_run_do_step(o, &o->compile, &o->result.compile_usage, fail);
 		if (r < 0 || o->result.status != RUN_OK)
 			return r;
 	}
 	if (r < 0)
 		return r;
 	o->result.step = "run";
-	return oneshot_watch(o, &o->run, &o->result.usage, fail);
+	return server_run_do_step(o, &o->run, &o->result.usage, fail);
 }
 
-int oneshot_run(struct oneshot *o, struct fail *fail)
+int server_run_execute(struct server_run *o, struct fail *fail)
 {
 	int r = make_run_box(o, fail);
 
 	o->result.exit_code = -1;
 	if (r == 0)
-		r = oneshot_open_network(o, fail);
+		r = server_run_open_network(o, fail);
 	if (r == 0)
 		r = run_all_steps(o, fail);
 	/* The run counts even when its files cannot be had; say so and go on. */
 	if (r == 0 && o->fetch_outputs && o->result.status != RUN_SETUP_ERROR &&
-	    oneshot_fetch_outputs(o, fail) < 0)
+	    server_run_fetch_outputs(o, fail) < 0)
 		(void)snprintf(o->result.message, sizeof(o->result.message), "%s", fail->msg);
 	if (r < 0) {
 		o->result.status = RUN_SETUP_ERROR;
 		(void)snprintf(o->result.message, sizeof(o->result.message), "%s", fail->msg);
 	}
 	end_run_box(o);
-	oneshot_end_network(o);
+	server_run_end_network(o);
 	return r;
 }
 
-json_t *oneshot_json(const struct oneshot *o)
+json_t *server_run_json(const struct server_run *o)
 {
 	json_t *all = run_result_json(&o->result, &o->run.limits,
 				      o->result.compiled ? &o->compile.limits : NULL);

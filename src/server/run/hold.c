@@ -15,7 +15,7 @@
 
 #define KEY_MAX                                                                                    \
 	((size_t)(2 *                                                                              \
-		  ONESHOT_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
+		  SERVER_RUN_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
 #define ALL_MAX (2 * KEY_MAX)
 #define SMALL ((size_t)64 << 10)
 
@@ -24,7 +24,7 @@ static size_t all; /* atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shares runs; /* under the lock */
 
-static bool claim_charge(struct oneshot_claim *c, size_t bytes)
+static bool claim_charge(struct server_run_claim *c, size_t bytes)
 {
 	if (!budget_take(&c->share->held, bytes, KEY_MAX))
 		return false;
@@ -36,7 +36,7 @@ static bool claim_charge(struct oneshot_claim *c, size_t bytes)
 	return true;
 }
 
-int oneshot_hold(struct oneshot *o, size_t bytes)
+int server_run_hold(struct server_run *o, size_t bytes)
 {
 	size_t small = MIN(bytes, SMALL - o->claim.small);
 
@@ -46,7 +46,7 @@ int oneshot_hold(struct oneshot *o, size_t bytes)
 	return 0;
 }
 
-int oneshot_begin(struct oneshot *o, const char *key_id, size_t max)
+int server_run_begin(struct server_run *o, const char *key_id, size_t max)
 {
 	int r;
 
@@ -56,7 +56,7 @@ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max)
 	return r;
 }
 
-void oneshot_release(struct oneshot_claim *c)
+void server_run_release(struct server_run_claim *c)
 {
 	if (!c->share)
 		return;
@@ -65,5 +65,5 @@ void oneshot_release(struct oneshot_claim *c)
 	pthread_mutex_lock(&lock);
 	share_give(&runs, c->share);
 	pthread_mutex_unlock(&lock);
-	*c = (struct oneshot_claim){ 0 };
+	*c = (struct server_run_claim){ 0 };
 }
