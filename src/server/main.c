@@ -2,20 +2,22 @@
 /*
  * The server: everything that is said over HTTP.
  *
- * Runs as     a user of its own without capabilities, under a filter of system calls and Landlock rules that it puts on
- *             before it reads a byte from the network (seal.c).
- * Holds       the socket to the warden (3), the listening socket (4), the directory of the store (5), with TLS its
- *             certificate and key (6, 7), the directory of the language files (8; these three are closed once read), and for
- *             each sandbox its control socket.
- * Reads       requests from anybody, frames from agents, answers of programs in boxes: all hostile. Messages from the
- *             warden.
- * Talks to    the warden, which makes and ends boxes; agents, over a socket for each operation; ports
- *             of boxes, over sockets that the warden opened there; webhooks.
- * Must never  fork or execute anything, touch a box's files except through its agent, write a secret to the log.
+ * Runs as     a user of its own without capabilities, under a filter of system calls and Landlock
+ *             rules that it puts on before it reads a byte from the network (seal.c).
+ * Holds       the socket to the warden (3), the listening socket (4), the directory of the store
+ *             (5), with TLS its certificate and key (6, 7), the directory of the language files
+ *             (8; these three are closed once read), and for each sandbox its control socket.
+ * Reads       requests from anybody, frames from agents, answers of programs in boxes: all hostile.
+ *             Messages from the warden.
+ * Talks to    the warden, which makes and ends boxes; agents, over a socket for each operation;
+ *             ports of boxes, over sockets that the warden opened there; webhooks.
+ * Must never  fork or execute anything, touch a box's files except through its agent, write a
+ *             secret to the log.
  *
- * Theory of operation: main() sets everything up in one thread, seals, then starts the threads: one that reads from the
- * warden, one that accepts, a few that hold many connections each (port/express.h), one for each other connection, a few for
- * upkeep. It ends when it is told to (SIGTERM) or when the warden is gone.
+ * Theory of operation: main() sets everything up in one thread, seals, then starts the threads: one
+ * that reads from the warden, one that accepts, a few that hold many connections each
+ * (port/express.h), one for each other connection, a few for upkeep. It ends when it is told to
+ * (SIGTERM) or when the warden is gone.
  */
 #include "base/buf.h"
 #include "server/changes/boxes.h"
@@ -274,7 +276,8 @@ static void wait_for_end(const struct server *s, int signal_fd)
 		;
 }
 
-/* CR-09: what is under way may finish for a moment; the rest is cut off so that nobody takes it for an end. */
+/* CR-09: what is under way may finish for a moment; the rest is cut off so that nobody takes it for
+ * an end. */
 static _noreturn_ void stop(struct server *s)
 {
 	acceptor_stop(s->acceptor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server room as a whole: what every part of it can reach. Made by main() before the first thread starts
- * and not changed afterwards; each member does its own locking.
+ * The server room as a whole: what every part of it can reach. Made by main() before the first
+ * thread starts and not changed afterwards; each member does its own locking.
  */
 #pragma once
 
@@ -44,8 +44,8 @@ struct server {
 
 	/* What lower parts ask of higher ones. */
 
-	/* Traffic for a paused sandbox: resumes it if it is to be resumed by traffic, and returns when that is
-	 * done. -ENOTCONN: it is not. Several threads may call this at once. */
+	/* Traffic for a paused sandbox: resumes it if it is to be resumed by traffic, and returns
+	 * when that is done. -ENOTCONN: it is not. Several threads may call this at once. */
 	int (*wake)(struct sandbox *b);
 	/* An event for the webhooks of this key; takes over the reference. Never waits. */
 	void (*deliver)(struct server *s, const char *key_id, const char *type, json_t *event);

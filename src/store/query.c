@@ -167,8 +167,8 @@ static char *write_sql(const char *text, const struct row_type *type)
 }
 
 /* With the lock held. */
-static int prepare(struct store *s, const char *text, const struct row_type *type,
-		   sqlite3_stmt **ret)
+static int prepare_statement(struct store *s, const char *text, const struct row_type *type,
+			     sqlite3_stmt **ret)
 {
 	_cleanup_(freep) char *sql = NULL;
 	size_t i = 0;
@@ -196,7 +196,7 @@ struct query query_open(struct store *s, const char *sql, const struct row_type 
 	struct query q = { .store = s, .at = 1, .type = type };
 
 	(void)pthread_mutex_lock(&s->lock);
-	q.err = prepare(s, sql, type, &q.stmt);
+	q.err = prepare_statement(s, sql, type, &q.stmt);
 	if (q.err < 0)
 		(void)pthread_mutex_unlock(&s->lock);
 	return q;

@@ -36,7 +36,7 @@ int store_snapshot_add(struct store *s, const struct store_snapshot *n, size_t m
 	return query_change(&q, -EDQUOT);
 }
 
-int store_snapshot_room(struct store *s, const char *key_id, const char *name, size_t max)
+int store_snapshot_fits(struct store *s, const char *key_id, const char *name, size_t max)
 {
 	struct query q = query_open(s, "SELECT 1 WHERE " HAS_SPACE, NULL);
 	int r;

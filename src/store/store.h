@@ -118,7 +118,7 @@ void store_snapshot_done(struct store_snapshot *n);
 /* -EDQUOT: the key has max of them, not counting any of the same name. */
 _must_check_ int store_snapshot_add(struct store *s, const struct store_snapshot *n, size_t max);
 /* Could one be added now? 0 or -EDQUOT; name may be NULL. */
-_must_check_ int store_snapshot_room(struct store *s, const char *key_id, const char *name,
+_must_check_ int store_snapshot_fits(struct store *s, const char *key_id, const char *name,
 				     size_t max);
 /* By id or name, of this key (here and below: of any key when it is NULL, and then by id: a name is
  * a key's own). -ENOENT. */

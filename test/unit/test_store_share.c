@@ -235,12 +235,12 @@ static void test_snapshots_share(void **state)
 
 	make_key(s);
 	assert_int_equal(add_snapshot(s, "l1", "name", 2), 0);
-	assert_int_equal(store_snapshot_room(s, test_key.id, NULL, 2), 0);
+	assert_int_equal(store_snapshot_fits(s, test_key.id, NULL, 2), 0);
 	assert_int_equal(add_snapshot(s, "l2", NULL, 2), 0);
-	assert_int_equal(store_snapshot_room(s, test_key.id, NULL, 2), -EDQUOT);
+	assert_int_equal(store_snapshot_fits(s, test_key.id, NULL, 2), -EDQUOT);
 	assert_int_equal(add_snapshot(s, "l3", NULL, 2), -EDQUOT);
 	assert_int_equal(add_snapshot(s, "l3", "other", 2), -EDQUOT);
-	assert_int_equal(store_snapshot_room(s, test_key.id, "name", 2), 0);
+	assert_int_equal(store_snapshot_fits(s, test_key.id, "name", 2), 0);
 	assert_int_equal(add_snapshot(s, "l3", "name", 2), 0);
 	assert_int_equal(store_snapshot_remove(s, test_key.id, "l1"), 0);
 	assert_int_equal(add_snapshot(s, "l4", NULL, 2), -EDQUOT);

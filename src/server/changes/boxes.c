@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation: boxes outlive this program. On HELLO the warden tells of all it has, before the
- * store has been read; they wait in a list until boxes_take_up(). From then on events go straight to the
- * sandboxes.
+ * Theory of operation: boxes outlive this program. On HELLO the warden tells of all it has, before
+ * the store has been read; they wait in a list until boxes_take_up(). From then on events go
+ * straight to the sandboxes.
  *
- * After the death of a server or of the whole service the next one takes up what it was at. The record
- * holds. A sandbox that is on record as paused without memory but still has a box was being paused, or
- * resumed: the box goes. A layer that is on record as pending was being made: it goes unless somebody
- * stands on it by now.
+ * After the death of a server or of the whole service the next one takes up what it was at. The
+ * record holds. A sandbox that is on record as paused without memory but still has a box was being
+ * paused, or resumed: the box goes. A layer that is on record as pending was being made: it goes
+ * unless somebody stands on it by now.
  */
 #include "server/changes/boxes.h"
 
@@ -66,7 +66,7 @@ static void drop_told(struct told *gone)
 	}
 }
 
-/* --- events ----------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void on_box(void *arg, const struct warden_box *box, int control_fd)
 {
@@ -149,7 +149,7 @@ const struct link_events boxes_events = {
 	.lost = on_lost,
 };
 
-/* --- at start --------------------------------------------------------------------------------------- */
+/* --- at start --------------------------------------------------------------------------------- */
 
 static void recorded_limits(struct server *s, const struct store_sandbox *info,
 			    struct warden_limits *ret)
@@ -187,7 +187,8 @@ static int end_row(struct server *s, struct store_sandbox *info, const struct to
 	return r;
 }
 
-/* The warden's word counts: it may have been paused or resumed, or got another deadline, while nobody looked. */
+/* The warden's word counts: it may have been paused or resumed, or got another deadline, while
+ * nobody looked. */
 static void believe(struct store_sandbox *info, const struct warden_box *box)
 {
 	int64_t end_ms = clock_wall_ms() + (int64_t)box->left_ms;
@@ -214,7 +215,8 @@ static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
 	return r < 0 ? r : sandbox_save(b);
 }
 
-/* Its files are all there is of it, before anybody can be told of the end of a box that it was to have. */
+/* Its files are all there is of it, before anybody can be told of the end of a box that it was to
+ * have. */
 static int add_boxless_row(struct server *s, struct store_sandbox *info)
 {
 	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
@@ -237,7 +239,8 @@ static int take_up_row(struct store_sandbox *info, void *arg)
 	int r;
 
 	sandbox_config_read(info->config, &c);
-	/* If it has a box, it was being paused or resumed: the record holds, and the box is nobody's. */
+	/* If it has a box, it was being paused or resumed: the record holds, and the box is
+	 * nobody's. */
 	if (c.cold)
 		return add_boxless_row(s, info);
 	r = has_box ? add_row(s, info, t) : end_row(s, info, t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The boxes that the warden tells of: those of the last run of this program, and what happens to them. */
+/* The boxes that the warden tells of: those of the last run of this program, and what happens to
+ * them. */
 #pragma once
 
 #include "server/sandbox/link.h"
@@ -9,8 +10,9 @@
 extern const struct link_events boxes_events;
 
 /*
- * After link_open(), before link_start(): puts the sandboxes of the store and the warden's boxes together. Rows whose box
- * is gone are ended with the reason; boxes that nobody knows are left in a list for boxes_kill_unknown().
+ * After link_open(), before link_start(): puts the sandboxes of the store and the warden's boxes
+ * together. Rows whose box is gone are ended with the reason; boxes that nobody knows are left in a
+ * list for boxes_kill_unknown().
  */
 _must_check_ int boxes_take_up(struct server *s, struct fail *fail);
 /* After link_start(). */

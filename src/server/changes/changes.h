@@ -3,8 +3,8 @@
  * How sandboxes change: they are made, paused, resumed, kept as snapshots and ended.
  *
  * A sandbox changes under its change lock, which is held while the warden is asked; its plain lock
- * (sandbox/sandbox.h) only ever guards memory. What the store says is written before what it promises is
- * done, so that a server that dies in between is corrected by the next one.
+ * (sandbox/sandbox.h) only ever guards memory. What the store says is written before what it
+ * promises is done, so that a server that dies in between is corrected by the next one.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ void limits_default(const struct config *c, struct warden_limits *ret);
 int64_t limits_cpus(const struct warden_limits *l);
 int64_t limits_mb(uint64_t bytes);
 
-/* --- one sandbox and its changes (state.c, pause.c, layers.c) ---------------------------------- */
+/* --- one sandbox and its changes (state.c, pause.c, layers.c) --------------------------------- */
 
 /* Takes the change lock. -ENOENT: it has ended (the lock is not held then). */
 _must_check_ int change_begin(struct sandbox *b);
@@ -98,11 +98,11 @@ void kill_box_later(struct sandbox *b);
 
 /* The warden said that a box is gone. The sandbox has been ended and saved: info has the reason. */
 void box_ended(struct sandbox *b);
-/* The warden said that a sandbox was paused because its time was over. Its operations were hung up and its
- * state saved. */
+/* The warden said that a sandbox was paused because its time was over. Its operations were hung up
+ * and its state saved. */
 void box_paused(struct sandbox *b);
 
-/* --- making one (make.c) ------------------------------------------------------------------------ */
+/* --- making one (make.c) ---------------------------------------------------------------------- */
 
 struct sandbox_plan {
 	const char *key_id;
@@ -122,11 +122,12 @@ _must_check_ int sandbox_make(struct server *s, const struct sandbox_plan *plan,
 _must_check_ int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c,
 				  uint64_t timeout_ms, struct problem *p);
 
-/* --- network (network.c) ------------------------------------------------------------------------ */
+/* --- network (network.c) ---------------------------------------------------------------------- */
 
 struct outlet;
 
-/* Settings as they are kept: a client's network (may be NULL) and its allow_internet_access. NULL: no memory. */
+/* Settings as they are kept: a client's network (may be NULL) and its allow_internet_access. NULL:
+ * no memory. */
 json_t *network_settings(const json_t *network, const json_t *internet);
 /* A copy of a sandbox's, or NULL. */
 json_t *network_settings_of(struct sandbox *b);
@@ -141,14 +142,15 @@ _must_check_ int network_open_doors(struct server *s, const char *id, bool *ret_
 				    struct problem *p);
 /* outlet_apply(), with its errors in words. */
 _must_check_ int network_apply(struct outlet *o, struct network *n, bool insist, struct problem *p);
-/* A sandbox's box, which nobody has yet, gets what its settings say: nothing, or doors and rules. */
+/* A sandbox's box, which nobody has yet, gets what its settings say: nothing, or doors and
+ * rules. */
 _must_check_ int network_attach(struct sandbox *b, struct problem *p);
 /* In the worker's thread, at start: the box of a sandbox that has one gets it again. */
 void network_take_up(struct sandbox *b);
 /* allowInternetAccess and network of a sandbox's description. */
 void network_show(struct sandbox *b, json_t *to);
 
-/* --- events (event.c) --------------------------------------------------------------------------- */
+/* --- events (event.c) ------------------------------------------------------------------------- */
 
 /* What has happened to b, for /events and webhooks: type is the last word of
  * sandbox.lifecycle.TYPE. data (may be NULL) is taken over. */
@@ -158,9 +160,10 @@ void event_add_execution(struct sandbox *b, const char *type, json_t *data);
 /* The same for one of which only the record is left. */
 void event_add_lost(struct server *s, const struct store_sandbox *info, json_t *data);
 
-/* --- work that nobody waits for (worker.c) ------------------------------------------------------ */
+/* --- work that nobody waits for (worker.c) ---------------------------------------------------- */
 
-/* What other parts have done now and then in the thread that does everybody's housekeeping: soon. */
+/* What other parts have done now and then in the thread that does everybody's housekeeping:
+ * soon. */
 struct chore {
 	void (*tick)(struct server *s);
 	void (*stop)(void);
@@ -168,8 +171,8 @@ struct chore {
 
 _must_check_ int worker_start(struct server *s, const struct chore *chores /* the last is empty */);
 void worker_stop(void);
-/* Runs job(b), which may take its time, in a worker's thread, one after the other of those of a key; takes
- * a reference of its own. */
+/* Runs job(b), which may take its time, in a worker's thread, one after the other of those of a
+ * key; takes a reference of its own. */
 void worker_add(struct sandbox *b, void (*job)(struct sandbox *b));
 /* Has these layers released, in the thread that does everybody's housekeeping. */
 void worker_add_layers(const struct sandbox_config *c);

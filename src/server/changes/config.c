@@ -3,7 +3,7 @@
  * later one. */
 #include "server/changes/changes.h"
 
-static uint64_t number(const json_t *o, const char *name, uint64_t def)
+static uint64_t config_number(const json_t *o, const char *name, uint64_t def)
 {
 	const json_t *v = json_object_get(o, name);
 
@@ -11,7 +11,7 @@ static uint64_t number(const json_t *o, const char *name, uint64_t def)
 								  def;
 }
 
-static bool flag(const json_t *o, const char *name, bool def)
+static bool config_flag(const json_t *o, const char *name, bool def)
 {
 	const json_t *v = json_object_get(o, name);
 
@@ -39,21 +39,22 @@ void sandbox_config_read(const json_t *json, struct sandbox_config *ret)
 	const char *pending = json_string_value(json_object_get(json, "pending"));
 
 	*ret = (struct sandbox_config){
-		.template = number(json, "template", WARDEN_TEMPLATE_BASE) ==
+		.template = config_number(json, "template", WARDEN_TEMPLATE_BASE) ==
 					    WARDEN_TEMPLATE_CODE_INTERPRETER ?
 				    WARDEN_TEMPLATE_CODE_INTERPRETER :
 				    WARDEN_TEMPLATE_BASE,
-		.limits = { .memory_bytes = number(limits, "memory", 0),
-			    .disk_bytes = number(limits, "disk", 0),
-			    .files = number(limits, "files", 0),
-			    .pids = (uint32_t)MIN(number(limits, "pids", 0), (uint64_t)UINT32_MAX),
-			    .cpu_milli = (uint32_t)MIN(number(limits, "cpuMilli", 0),
+		.limits = { .memory_bytes = config_number(limits, "memory", 0),
+			    .disk_bytes = config_number(limits, "disk", 0),
+			    .files = config_number(limits, "files", 0),
+			    .pids = (uint32_t)MIN(config_number(limits, "pids", 0),
+						  (uint64_t)UINT32_MAX),
+			    .cpu_milli = (uint32_t)MIN(config_number(limits, "cpuMilli", 0),
 						       (uint64_t)UINT32_MAX) },
-		.timeout_ms = number(json, "timeoutMs", 0),
-		.cold = flag(json, "cold", false),
-		.auto_pause = flag(json, "autoPause", false),
-		.auto_pause_memory = flag(json, "autoPauseMemory", true),
-		.auto_resume = flag(json, "autoResume", false),
+		.timeout_ms = config_number(json, "timeoutMs", 0),
+		.cold = config_flag(json, "cold", false),
+		.auto_pause = config_flag(json, "autoPause", false),
+		.auto_pause_memory = config_flag(json, "autoPauseMemory", true),
+		.auto_resume = config_flag(json, "autoResume", false),
 		.network = json_object_get(json, "network"),
 	};
 	read_layers(json_object_get(json, "layers"), ret);
@@ -72,7 +73,7 @@ static json_t *layers_json(const struct sandbox_config *c)
 	return list;
 }
 
-static json_t *integer(uint64_t value)
+static json_t *config_integer(uint64_t value)
 {
 	return json_integer((json_int_t)MIN(value, (uint64_t)INT64_MAX));
 }
@@ -82,11 +83,12 @@ json_t *sandbox_config_json(const struct sandbox_config *c)
 	json_t *o = json_pack(
 		"{s:i, s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:b, s:b, s:b, s:b, s:s}", "template",
 		(int)c->template, "layers", layers_json(c), "limits", "memory",
-		integer(c->limits.memory_bytes), "disk", integer(c->limits.disk_bytes), "files",
-		integer(c->limits.files), "pids", integer(c->limits.pids), "cpuMilli",
-		integer(c->limits.cpu_milli), "timeoutMs", integer(c->timeout_ms), "cold", c->cold,
-		"autoPause", c->auto_pause, "autoPauseMemory", c->auto_pause_memory, "autoResume",
-		c->auto_resume, "execution", c->execution);
+		config_integer(c->limits.memory_bytes), "disk",
+		config_integer(c->limits.disk_bytes), "files", config_integer(c->limits.files),
+		"pids", config_integer(c->limits.pids), "cpuMilli",
+		config_integer(c->limits.cpu_milli), "timeoutMs", config_integer(c->timeout_ms),
+		"cold", c->cold, "autoPause", c->auto_pause, "autoPauseMemory",
+		c->auto_pause_memory, "autoResume", c->auto_resume, "execution", c->execution);
 
 	if (o && *c->pending)
 		(void)json_object_set_new(o, "pending", json_string(c->pending));
@@ -106,7 +108,7 @@ void sandbox_config_of(struct sandbox *b, struct sandbox_config *ret)
 /* Puts another config in the place of the old one; takes it over. What is shared between threads
  * is copied, never referenced: jansson counts references without telling when the last one is
  * gone from every thread's view. */
-static void swap_locked(struct sandbox *b, json_t *config)
+static void config_swap_locked(struct sandbox *b, json_t *config)
 {
 	json_decref(b->info.config);
 	b->info.config = config;
@@ -121,7 +123,7 @@ int sandbox_config_replace(struct sandbox *b, const struct sandbox_config *c)
 	pthread_mutex_lock(&b->lock);
 	(void)json_object_set_new(config, "network",
 				  json_deep_copy(json_object_get(b->info.config, "network")));
-	swap_locked(b, config);
+	config_swap_locked(b, config);
 	pthread_mutex_unlock(&b->lock);
 	return 0;
 }
@@ -135,7 +137,7 @@ int sandbox_config_replace_network(struct sandbox *b, json_t *network)
 	if (config) {
 		(void)json_object_del(config, "network");
 		(void)json_object_set_new(config, "network", network);
-		swap_locked(b, config);
+		config_swap_locked(b, config);
 	}
 	pthread_mutex_unlock(&b->lock);
 	if (!config)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to sandboxes, in the form of E2B's events API: kept in the store, sent to webhooks. */
+/* What happens to sandboxes, in the form of E2B's events API: kept in the store, sent to
+ * webhooks. */
 #include "server/changes/changes.h"
 
 #define EVENT_PREFIX "sandbox.lifecycle."
@@ -18,8 +19,8 @@ static json_t *event_json(const struct store_event *e, const struct store_sandbo
 }
 
 /* Only what never changes is read from info. */
-static void add(struct server *s, const struct store_sandbox *info, const char *execution,
-		const char *type, json_t *data)
+static void record_event(struct server *s, const struct store_sandbox *info, const char *execution,
+			 const char *type, json_t *data)
 {
 	struct store_event e = { .at_ms = clock_wall_ms() };
 	char id[UUID_SIZE];
@@ -50,7 +51,7 @@ void event_add(struct sandbox *b, const char *type, json_t *data)
 	struct sandbox_config c;
 
 	sandbox_config_of(b, &c);
-	add(b->server, &b->info, c.execution, type, data);
+	record_event(b->server, &b->info, c.execution, type, data);
 }
 
 static json_t *with_execution(json_t *data, const struct store_sandbox *info,
@@ -77,5 +78,5 @@ void event_add_lost(struct server *s, const struct store_sandbox *info, json_t *
 	struct sandbox_config c;
 
 	sandbox_config_read(info->config, &c);
-	add(s, info, c.execution, "killed", with_execution(data, info, &c.limits));
+	record_event(s, info, c.execution, "killed", with_execution(data, info, &c.limits));
 }

@@ -11,19 +11,19 @@
 
 /* Layers that could not be dropped because a box stands on them that has ended but is not gone
  * yet. */
-struct waiting {
+struct waiting_layer {
 	char layer[WARDEN_ID_SIZE];
 	unsigned left;
-	struct waiting *next;
+	struct waiting_layer *next;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct waiting *first;
+	struct waiting_layer *first;
 	uint64_t next_ms;
 } waiting = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static int drop(struct server *s, const char *layer)
+static int drop_layer(struct server *s, const char *layer)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -39,9 +39,9 @@ static int drop(struct server *s, const char *layer)
 	return r;
 }
 
-static void wait_for(const char *layer, unsigned left)
+static void release_later(const char *layer, unsigned left)
 {
-	struct waiting *w = calloc(1, sizeof(*w));
+	struct waiting_layer *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return;
@@ -53,15 +53,15 @@ static void wait_for(const char *layer, unsigned left)
 	pthread_mutex_unlock(&waiting.lock);
 }
 
-static void release(struct server *s, const char *layer, unsigned retries)
+static void release_layer(struct server *s, const char *layer, unsigned retries)
 {
 	size_t users;
 
 	if (!*layer || store_layer_users(s->store, layer, &users) < 0 || users > 0)
 		return;
-	if (drop(s, layer) == -EBUSY) {
+	if (drop_layer(s, layer) == -EBUSY) {
 		if (retries > 0)
-			wait_for(layer, retries - 1);
+			release_later(layer, retries - 1);
 		else
 			server_log(s, "error", "drop_layer",
 				   json_pack("{s:s, s:s}", "layer", layer, "error", "in use"));
@@ -70,13 +70,13 @@ static void release(struct server *s, const char *layer, unsigned retries)
 
 void layer_release(struct server *s, const char *layer)
 {
-	release(s, layer, RETRIES_MAX);
+	release_layer(s, layer, RETRIES_MAX);
 }
 
 void layers_tick(struct server *s)
 {
 	uint64_t now_ms = clock_boot_us() / 1000;
-	struct waiting *list;
+	struct waiting_layer *list;
 
 	if (now_ms < waiting.next_ms)
 		return;
@@ -85,10 +85,10 @@ void layers_tick(struct server *s)
 	list = take_ptr(waiting.first);
 	pthread_mutex_unlock(&waiting.lock);
 	while (list) {
-		struct waiting *w = list;
+		struct waiting_layer *w = list;
 
 		list = w->next;
-		release(s, w->layer, w->left);
+		release_layer(s, w->layer, w->left);
 		free(w);
 	}
 }
@@ -96,7 +96,7 @@ void layers_tick(struct server *s)
 void layers_stop(void)
 {
 	while (waiting.first) {
-		struct waiting *w = waiting.first;
+		struct waiting_layer *w = waiting.first;
 
 		waiting.first = w->next;
 		free(w);
@@ -164,7 +164,7 @@ static int busy(struct problem *p)
 	return problem_set(p, 503, "busy", "too many snapshots are being made: try again later");
 }
 
-/* The warden makes a few at a time; whoever comes too early asks again. */
+/* The warden makes a few at a time; a request that comes too early asks again. */
 static int ask_in_place(struct sandbox *b, const char layer[static WARDEN_ID_SIZE],
 			struct problem *p)
 {
@@ -216,7 +216,8 @@ int change_snapshot(struct sandbox *b, char ret_layer[static WARDEN_ID_SIZE], st
 	if (c.n_layers >= WARDEN_LAYERS_MAX)
 		return problem_set(
 			p, 409, "too_many_layers",
-			"this sandbox stands on %d snapshots already, which is the most there can be",
+			"this sandbox stands on %d snapshots already, which is the most there can "
+			"be",
 			WARDEN_LAYERS_MAX);
 	layer_release(b->server, c.pending); /* of an attempt that was given up */
 	id_new('l', layer);

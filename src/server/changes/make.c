@@ -54,7 +54,7 @@ int sandbox_make_box(struct sandbox *b, const struct sandbox_config *c, uint64_t
 	return r;
 }
 
-static char *copy_text(const char *text)
+static char *copy_or_null(const char *text)
 {
 	return text ? strdup(text) : NULL;
 }
@@ -64,7 +64,7 @@ static json_t *copy_object(const json_t *o)
 	return o ? json_deep_copy(o) : json_object();
 }
 
-static int fill(const struct sandbox_plan *plan, struct store_sandbox *ret)
+static int fill_record(const struct sandbox_plan *plan, struct store_sandbox *ret)
 {
 	struct sandbox_config c = plan->config;
 	char token[TOKEN_LEN + 1];
@@ -73,7 +73,7 @@ static int fill(const struct sandbox_plan *plan, struct store_sandbox *ret)
 	id_new('i', ret->id);
 	(void)snprintf(ret->key_id, sizeof(ret->key_id), "%s", plan->key_id);
 	ret->template_id = strdup(plan->template_id);
-	ret->alias = copy_text(plan->alias);
+	ret->alias = copy_or_null(plan->alias);
 	ret->metadata = copy_object(plan->metadata);
 	ret->env = copy_object(plan->env);
 	ret->config = sandbox_config_json(&c);
@@ -100,7 +100,7 @@ static int add_to_table(struct server *s, const struct sandbox_plan *plan, struc
 			struct problem *p)
 {
 	struct store_sandbox info = { 0 };
-	int r = fill(plan, &info);
+	int r = fill_record(plan, &info);
 
 	if (r < 0) {
 		store_sandbox_done(&info);
@@ -110,8 +110,8 @@ static int add_to_table(struct server *s, const struct sandbox_plan *plan, struc
 	if (r == -EUSERS)
 		return problem_set(
 			p, 429, "too_many_sandboxes",
-			"there are as many sandboxes as there may be (%llu of one key, %llu in all): "
-			"kill some, or let their time run out",
+			"there are as many sandboxes as there may be (%llu of one key, %llu in "
+			"all): kill some, or let their time run out",
 			(unsigned long long)s->config.limits_sandboxes_per_key,
 			(unsigned long long)s->config.limits_sandboxes);
 	return r < 0 ? problem_internal(p, r, "make a sandbox") : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandbox's network: kept as its client said it, together with allow_internet_access; read as rules whenever egress is to
- * be told. A box gets doors when its rules first allow anything, and keeps them.
+ * A sandbox's network: kept as its client said it, together with allow_internet_access; read as
+ * rules whenever egress is to be told. A box gets doors when its rules first allow anything, and
+ * keeps them.
  */
 #include "server/changes/changes.h"
 
@@ -11,7 +12,7 @@
 
 #define NET_TIMEOUT_MS 20000 /* the first one may have to wait until egress has started */
 
-/* --- settings ----------------------------------------------------------------------------------------------- */
+/* --- settings --------------------------------------------------------------------------------- */
 
 json_t *network_settings(const json_t *network, const json_t *internet)
 {
@@ -55,8 +56,8 @@ static int compile(struct server *s, const json_t *settings, struct network *ret
 	return 0;
 }
 
-/* What placeholders stand for must be there now, and all values must have room; that one goes away or grows later is
- * not an error. */
+/* What placeholders stand for must be there now, and all values must fit; that one goes away
+ * or grows later is not an error. */
 static int check_values(struct server *s, const char *key_id, const struct network *n,
 			struct problem *p)
 {
@@ -104,7 +105,7 @@ int network_settings_check(struct server *s, const char *key_id, const json_t *s
 	return r;
 }
 
-/* --- a box gets its rules ------------------------------------------------------------------------------------ */
+/* --- a box gets its rules --------------------------------------------------------------------- */
 
 int network_open_doors(struct server *s, const char *id, bool *ret_catches, struct problem *p)
 {
@@ -179,10 +180,11 @@ static int give_outlet(struct sandbox *b, bool catches, struct problem *p)
 	return 0;
 }
 
-/* Takes over the rules. A box that never was allowed anything costs nothing here. taking_up: it is not new, and these are on
- * record. The last server may have died between a change and its record, so egress is told of a box that has doors even
- * when it may reach nothing. The same for a change that comes before the box was taken up, or after that failed: egress
- * has the last server's rules yet. */
+/* Takes over the rules. A box that never was allowed anything costs nothing here. taking_up: it is
+ * not new, and these are on record. The last server may have died between a change and its record,
+ * so egress is told of a box that has doors even when it may reach nothing. The same for a change
+ * that comes before the box was taken up, or after that failed: egress has the last server's rules
+ * yet. */
 static int attach(struct sandbox *b, struct network *n, bool taking_up, struct problem *p)
 {
 	bool catches;

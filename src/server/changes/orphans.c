@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers that nobody knows of. A server that dies before what it made is on record, or while a layer that it wants
- * dropped is still in use, leaves one. So each server goes through all layers once, slowly, and drops those that no
- * sandbox and no snapshot stands on. (One that is on record as pending only goes as well, as in changes/boxes.c.)
+ * Layers that nobody knows of. A server that dies before what it made is on record, or while a
+ * layer that it wants dropped is still in use, leaves one. So each server goes through all layers
+ * once, slowly, and drops those that no sandbox and no snapshot stands on. (One that is on record
+ * as pending only goes as well, as in changes/boxes.c.)
  *
- * A layer that this server makes meanwhile is there before anything stands on it. Hence orphans_spare(), before it is
- * asked for: what has been spared is not looked at. When the search is over, all that is forgotten.
+ * A layer that this server makes meanwhile is there before anything stands on it. Hence
+ * orphans_spare(), before it is asked for: what has been spared is not looked at. When the search
+ * is over, all that is forgotten.
  */
 #include "server/changes/changes.h"
 
@@ -78,7 +80,7 @@ void orphans_stop(void)
 }
 
 /* The layer after the last one. -ENOENT: that was all. */
-static int ask_next(struct server *s)
+static int ask_next_layer(struct server *s)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -106,7 +108,7 @@ static bool is_orphan(struct server *s, const char *layer)
 void orphans_tick(struct server *s)
 {
 	for (int i = 0; i < LOOKS_PER_TICK && !is_over(); i++) {
-		int r = ask_next(s);
+		int r = ask_next_layer(s);
 
 		if (r < 0) {
 			/* What is left of it, the next server does. */

@@ -152,8 +152,9 @@ static void give_up_box(struct sandbox *b)
 	kill_box_later(b);
 }
 
-/* The end of the box is the sandbox's own, from the moment there can be one. One that was to be killed before may be
- * there yet: it goes first, so that its end is not taken for that of the next. */
+/* The end of the box is the sandbox's own, from the moment there can be one. One that was to be
+ * killed before may be there yet: it goes first, so that its end is not taken for that of the
+ * next. */
 static int resume_cold(struct sandbox *b, const struct sandbox_config *c, uint64_t timeout_ms,
 		       struct problem *p)
 {
@@ -180,8 +181,9 @@ static void set_running(struct sandbox *b, uint64_t asked_us, uint64_t timeout_m
 	pthread_mutex_unlock(&b->lock);
 }
 
-/* What cannot be put on record has not happened: the next server would go by the record, and kill the box with all that was
- * done in it. One that was only frozen goes on all the same, and the next server sees that it does. */
+/* What cannot be put on record has not happened: the next server would go by the record, and kill
+ * the box with all that was done in it. One that was only frozen goes on all the same, and the next
+ * server sees that it does. */
 static void undo_resume(struct sandbox *b, const struct sandbox_config *old)
 {
 	if (!old->cold || sandbox_config_replace(b, old) < 0)

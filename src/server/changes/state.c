@@ -75,8 +75,8 @@ int kill_box(struct sandbox *b)
 	return reply.err == ENOENT ? 0 : -reply.err;
 }
 
-/* In the worker's thread: once more what could not be done in time. A sandbox that was resumed since has another box of
- * the same name, which is not meant. */
+/* In the worker's thread: once more what could not be done in time. A sandbox that was resumed
+ * since has another box of the same name, which is not meant. */
 static void kill_again(struct sandbox *b)
 {
 	bool ended = change_begin(b) < 0;

@@ -2,12 +2,12 @@
 /*
  * Work that nobody waits for.
  *
- * One thread does everybody's housekeeping, all of it soon done: layers to release, forgetting what is old,
- * and the chores of other parts.
+ * One thread does everybody's housekeeping, all of it soon done: layers to release, forgetting what
+ * is old, and the chores of other parts.
  *
- * Work for one sandbox can take minutes: it waits for another change of the sandbox, for its files to be
- * copied, for egress. A few threads do it. A key has one of them at most, and the keys take turns, so that
- * one with much to do, or with something that takes long, keeps nobody else waiting.
+ * Work for one sandbox can take minutes: it waits for another change of the sandbox, for its files
+ * to be copied, for egress. A few threads do it. A key has one of them at most, and the keys take
+ * turns, so that one with much to do, or with something that takes long, keeps nobody else waiting.
  */
 #include "server/changes/changes.h"
 
@@ -17,7 +17,7 @@
 #define THREADS 4
 #define OF_KEY_MAX 32768 /* far beyond the number of sandboxes */
 
-/* --- for one sandbox, in turn ------------------------------------------------------------------- */
+/* --- for one sandbox, in turn ----------------------------------------------------------------- */
 
 struct task {
 	struct sandbox *sandbox;
@@ -39,7 +39,7 @@ static struct {
 	pthread_cond_t wake;
 	pthread_t threads[THREADS];
 	size_t n_threads;
-	struct turn *first; /* who has waited longest comes first */
+	struct turn *first; /* the one that has waited longest comes first */
 	bool stop;
 } slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
 
@@ -200,11 +200,11 @@ static void slow_stop(void)
 	}
 }
 
-/* --- everybody's housekeeping -------------------------------------------------------------------- */
+/* --- everybody's housekeeping ----------------------------------------------------------------- */
 
-struct job {
+struct layers_job {
 	struct sandbox_config layers; /* to be released */
-	struct job *next;
+	struct layers_job *next;
 };
 
 static struct {
@@ -212,7 +212,7 @@ static struct {
 	pthread_cond_t wake;
 	pthread_t thread;
 	const struct chore *chores;
-	struct job *first, **last;
+	struct layers_job *first, **last;
 	size_t n;
 	bool prune;
 	bool stop;
@@ -225,7 +225,7 @@ static struct {
 
 void worker_add_layers(const struct sandbox_config *c)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct layers_job *j = calloc(1, sizeof(*j));
 	bool added = false;
 
 	if (!j)
@@ -251,9 +251,9 @@ void worker_prune(void)
 	pthread_mutex_unlock(&worker.lock);
 }
 
-static struct job *take_locked(void)
+static struct layers_job *take_locked(void)
 {
-	struct job *j = worker.first;
+	struct layers_job *j = worker.first;
 
 	if (j) {
 		worker.first = j->next;
@@ -275,10 +275,10 @@ static void worker_prune_now(struct server *s)
 }
 
 /* Waits for a job, at most one tick. NULL: the tick is over, or it is time to stop. */
-static struct job *wait_for_job(void)
+static struct layers_job *wait_for_job(void)
 {
 	struct timespec until;
-	struct job *j;
+	struct layers_job *j;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += TICK_MS * 1000000L;
@@ -319,7 +319,7 @@ static void *worker_thread(void *arg)
 	uint64_t next_tick = 0, next_prune = 0;
 
 	while (!worker_stopped()) {
-		struct job *j = wait_for_job();
+		struct layers_job *j = wait_for_job();
 		uint64_t now = clock_boot_us() / 1000;
 
 		if (j)
@@ -351,7 +351,7 @@ int worker_start(struct server *s, const struct chore *chores)
 
 void worker_stop(void)
 {
-	struct job *j;
+	struct layers_job *j;
 
 	slow_stop();
 	if (!worker.runs)

@@ -21,6 +21,6 @@ void once_stop(void);
 /* A chore: samples some of the sandboxes. */
 void metrics_tick(struct server *s);
 void metrics_stop(void);
-/* What a sandbox uses, as clients of the control plane see it; at most five seconds old. NULL: nobody knows
- * yet. */
+/* What a sandbox uses, as clients of the control plane see it; at most five seconds old. NULL:
+ * nobody knows yet. */
 json_t *control_newest_sample(struct sandbox *b);

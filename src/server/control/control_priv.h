@@ -22,7 +22,7 @@ struct template_info {
 
 _must_check_ int template_find(struct server *s, const char *key_id, const char *text,
 			       struct template_info *ret, struct problem *p);
-/* The snapshot of that id or name; key NULL: whoever's, by its id or the name in its namespace. */
+/* The snapshot of that id or name; key NULL: of any, by its id or the name in its namespace. */
 _must_check_ int snapshot_find(struct server *s, const char *key_id, const char *text,
 			       struct store_snapshot *ret, struct problem *p);
 

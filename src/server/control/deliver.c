@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Webhooks are called from one thread, several at once, with libcurl. A request only puts an event into a
- * bounded queue; finding the webhooks, signing and sending is done here. What fails is tried again three
- * times, later and later. Addresses are checked when the connection is made, so a name that means
- * something else by then does not help (webhooks.private_addresses). What is still to be sent when the
- * server stops is lost; the events are not.
+ * Webhooks are called from one thread, several at once, with libcurl. A request only puts an event
+ * into a bounded queue; finding the webhooks, signing and sending is done here. What fails is tried
+ * again three times, later and later. Addresses are checked when the connection is made, so a name
+ * that means something else by then does not help (webhooks.private_addresses). What is still to be
+ * sent when the server stops is lost; the events are not.
  */
 #include "server/control/control_priv.h"
 
@@ -24,7 +24,7 @@
 #define TOTAL_TIMEOUT_MS 10000L
 #define ANSWER_MAX 65536 /* bytes of an answer that are read */
 
-/* --- one event on its way to one webhook --------------------------------------------------------- */
+/* --- one event on its way to one webhook ------------------------------------------------------ */
 
 struct delivery {
 	char hook_id[STORE_ID_SIZE];
@@ -152,7 +152,8 @@ static void confine(CURL *c, struct server *s)
 	(void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, TOTAL_TIMEOUT_MS);
 	(void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* Its thread that looks up a name cannot be stopped: nobody waits for it, it ends by itself. */
+	/* Its thread that looks up a name cannot be stopped: nobody waits for it, it ends by
+	 * itself. */
 	(void)curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
 #endif
 }
@@ -190,7 +191,7 @@ static void delivery_end(struct delivery *d, CURLM *multi)
 	d->headers = NULL;
 }
 
-/* --- all of them --------------------------------------------------------------------------------- */
+/* --- all of them ------------------------------------------------------------------------------ */
 
 struct event_item {
 	char key_id[STORE_ID_SIZE];
@@ -216,11 +217,11 @@ static struct {
 
 static bool enqueue_event(struct event_item *e)
 {
-	bool room;
+	bool fits;
 
 	pthread_mutex_lock(&post.lock);
-	room = !post.stop && post.n_events < EVENTS_MAX;
-	if (room) {
+	fits = !post.stop && post.n_events < EVENTS_MAX;
+	if (fits) {
 		*post.last = e;
 		post.last = &e->next;
 		post.n_events++;
@@ -228,7 +229,7 @@ static bool enqueue_event(struct event_item *e)
 			(void)curl_multi_wakeup(post.multi);
 	}
 	pthread_mutex_unlock(&post.lock);
-	return room;
+	return fits;
 }
 
 void webhook_deliver(struct server *s, const char *key_id, const char *type, json_t *event)

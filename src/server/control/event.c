@@ -34,7 +34,7 @@ static enum MHD_Result add_types(void *arg, enum MHD_ValueKind kind, const char 
 	}
 }
 
-static int reply_list(struct request *r, const char *sandbox_id, const json_t *types)
+static int reply_event_list(struct request *r, const char *sandbox_id, const json_t *types)
 {
 	const char *order = request_query(r, "orderAsc");
 	struct store_event *list = NULL;
@@ -68,7 +68,7 @@ static int reply_events(struct request *r, const char *sandbox_id)
 	(void)MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, add_types, &types);
 	if (types.bad)
 		return reply_error(r, 400, "types: at most %d event types", EVENT_TYPES_MAX);
-	return reply_list(r, sandbox_id, list);
+	return reply_event_list(r, sandbox_id, list);
 }
 
 int handle_events(struct request *r)

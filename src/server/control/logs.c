@@ -23,7 +23,7 @@ static int level_number(const char *level)
 	return 0;
 }
 
-static bool passes(const json_t *entry, const struct log_filter *f)
+static bool entry_passes(const json_t *entry, const struct log_filter *f)
 {
 	const char *message = json_string_value(json_object_get(entry, "message"));
 	int64_t ms;
@@ -37,7 +37,7 @@ static bool passes(const json_t *entry, const struct log_filter *f)
 	return !f->search || strstr(message, f->search);
 }
 
-static json_t *collect(struct sandbox *b, const struct log_filter *f)
+static json_t *collect_entries(struct sandbox *b, const struct log_filter *f)
 {
 	json_t *list = json_array();
 	size_t n;
@@ -47,7 +47,7 @@ static json_t *collect(struct sandbox *b, const struct log_filter *f)
 	for (size_t i = 0; i < n && json_array_size(list) < f->limit; i++) {
 		json_t *entry = json_array_get(b->log, f->backward ? n - 1 - i : i);
 
-		if (passes(entry, f))
+		if (entry_passes(entry, f))
 			(void)json_array_append_new(list, json_deep_copy(entry));
 	}
 	pthread_mutex_unlock(&b->lock);
@@ -55,7 +55,7 @@ static json_t *collect(struct sandbox *b, const struct log_filter *f)
 }
 
 /* The old form of an entry: its line is JSON too, which E2B's command line client reads. */
-static json_t *line_of(json_t *entry)
+static json_t *log_line_of(json_t *entry)
 {
 	json_t *inner = json_pack("{s:O, s:O, s:s}", "level", json_object_get(entry, "level"),
 				  "message", json_object_get(entry, "message"), "logger",
@@ -80,10 +80,10 @@ int handle_logs_v1(struct request *r)
 
 	if (!b)
 		return 0;
-	entries = collect(b, &f);
+	entries = collect_entries(b, &f);
 	lines = json_array();
 	json_array_foreach(entries, i, entry)
-		(void)json_array_append_new(lines, line_of(entry));
+		(void)json_array_append_new(lines, log_line_of(entry));
 	return reply_json(r, 200, json_pack("{s:o, s:o}", "logs", lines, "logEntries", entries));
 }
 
@@ -106,5 +106,5 @@ int handle_logs_v2(struct request *r)
 		f.to_ms = (int64_t)request_number(r, "cursor", INT64_MAX);
 	else
 		f.from_ms = (int64_t)request_number(r, "cursor", 0);
-	return reply_json(r, 200, json_pack("{s:o}", "logs", collect(b, &f)));
+	return reply_json(r, 200, json_pack("{s:o}", "logs", collect_entries(b, &f)));
 }

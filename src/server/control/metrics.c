@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sandboxes use. The worker's thread goes round all running ones every five seconds, a few at
- * each tick; whoever asks about one whose newest sample is older gets a new one. The history is a
+ * each tick; a request about one whose newest sample is older gets a new one. The history is a
  * ring in memory that grows as it fills.
  */
 #include "server/control/control_priv.h"
@@ -20,7 +20,8 @@ struct sample {
 	uint64_t disk_used;
 };
 
-/* sandbox->metrics: a ring of samples, guarded by sandbox->lock. One block, so that anybody can free it. */
+/* sandbox->metrics: a ring of samples, guarded by sandbox->lock. One block, so that anybody can
+ * free it. */
 struct metrics {
 	uint64_t last_cpu_us;
 	uint64_t last_ms; /* of the boot clock */
@@ -28,7 +29,8 @@ struct metrics {
 	struct sample ring[];
 };
 
-/* Space for one more: at the end while it can grow, then in the oldest one's place. With the lock held. */
+/* Space for one more: at the end while it can grow, then in the oldest one's place. With the lock
+ * held. */
 static struct sample *ring_next(struct sandbox *b)
 {
 	struct metrics *m = b->metrics;

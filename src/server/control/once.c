@@ -56,7 +56,7 @@ static struct holder *holder_new(const char *key_id)
 	return h;
 }
 
-static void forget(struct holder *h, struct once **p)
+static void once_forget(struct holder *h, struct once **p)
 {
 	struct once *o = *p;
 
@@ -72,7 +72,7 @@ static void forget_old_of(struct holder *h, uint64_t now_ms)
 {
 	for (struct once **p = &h->first; *p;) {
 		if ((*p)->reply && (*p)->at_ms + ONCE_KEPT_MS <= now_ms)
-			forget(h, p);
+			once_forget(h, p);
 		else
 			p = &(*p)->next;
 	}
@@ -88,7 +88,7 @@ static bool forget_oldest(struct holder *h)
 		if ((*p)->reply)
 			oldest = p;
 	if (oldest)
-		forget(h, oldest);
+		once_forget(h, oldest);
 	return oldest != NULL;
 }
 
@@ -126,7 +126,7 @@ static void forget_old(uint64_t now_ms)
 	drop_empty();
 }
 
-static struct once **find(struct holder *h, const char *text)
+static struct once **once_find(struct holder *h, const char *text)
 {
 	struct once **p = &h->first;
 
@@ -146,8 +146,8 @@ static int digest_of(const json_t *body, unsigned char ret[static 32])
 	return 0;
 }
 
-static int remember(const char *key_id, const char *text, const unsigned char digest[static 32],
-		    uint64_t now_ms)
+static int once_remember(const char *key_id, const char *text,
+			 const unsigned char digest[static 32], uint64_t now_ms)
 {
 	struct holder *h = holder_of(key_id);
 	struct once *o;
@@ -167,7 +167,7 @@ static int remember(const char *key_id, const char *text, const unsigned char di
 	return 0;
 }
 
-static struct timespec deadline(void)
+static struct timespec once_deadline(void)
 {
 	struct timespec until;
 
@@ -178,14 +178,14 @@ static struct timespec deadline(void)
 
 /* With the lock held: the reply of the first one, once there is one. 0: it failed or is
  * forgotten. */
-static int wait_for(const char *key_id, const char *text, const unsigned char digest[static 32],
-		    json_t **ret)
+static int once_wait(const char *key_id, const char *text, const unsigned char digest[static 32],
+		     json_t **ret)
 {
-	struct timespec until = deadline();
+	struct timespec until = once_deadline();
 	struct holder *h;
 	struct once *o;
 
-	while ((h = holder_of(key_id)) && (o = *find(h, text))) {
+	while ((h = holder_of(key_id)) && (o = *once_find(h, text))) {
 		if (memcmp(o->digest, digest, sizeof(o->digest)) != 0)
 			return -EBADMSG;
 		if (o->reply) {
@@ -210,9 +210,9 @@ int once_begin(const char *key_id, const char *text, const json_t *body, json_t 
 	pthread_mutex_lock(&memory.lock);
 	now_ms = clock_boot_us() / 1000;
 	forget_old(now_ms);
-	r = wait_for(key_id, text, digest, ret);
+	r = once_wait(key_id, text, digest, ret);
 	if (r == 0)
-		r = remember(key_id, text, digest, now_ms);
+		r = once_remember(key_id, text, digest, now_ms);
 	pthread_mutex_unlock(&memory.lock);
 	return r;
 }
@@ -224,11 +224,11 @@ void once_done(const char *key_id, const char *text, json_t *reply)
 
 	pthread_mutex_lock(&memory.lock);
 	h = holder_of(key_id);
-	p = h ? find(h, text) : NULL;
+	p = h ? once_find(h, text) : NULL;
 	if (p && *p && reply)
 		(*p)->reply = json_deep_copy(reply);
 	else if (p && *p)
-		forget(h, p);
+		once_forget(h, p);
 	pthread_cond_broadcast(&memory.done);
 	pthread_mutex_unlock(&memory.lock);
 }
@@ -237,6 +237,6 @@ void once_stop(void)
 {
 	for (struct holder *h = memory.first; h; h = h->next)
 		while (h->first)
-			forget(h, &h->first);
+			once_forget(h, &h->first);
 	drop_empty();
 }

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 
-static struct oneshot_bounds bounds(const struct config *c)
+static struct server_run_bounds bounds(const struct config *c)
 {
-	return (struct oneshot_bounds){
+	return (struct server_run_bounds){
 		.memory_bytes = c->limits_memory,
 		.disk_bytes = c->limits_disk,
 		.files = c->limits_files,
@@ -21,32 +21,32 @@ static struct oneshot_bounds bounds(const struct config *c)
 	};
 }
 
-static struct oneshot *oneshot_new(struct server *s)
+static struct server_run *server_run_new(struct server *s)
 {
-	struct oneshot *o = calloc(1, sizeof(*o));
+	struct server_run *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return NULL;
-	*o = (struct oneshot)ONESHOT_INIT;
-	o->link = s->link;
-	o->result.out = (struct buf)BUF_INIT(ONESHOT_OUTPUT_BYTES_MAX + WIRE_MAX);
-	o->result.err = (struct buf)BUF_INIT(ONESHOT_OUTPUT_BYTES_MAX + WIRE_MAX);
+	*o = (struct server_run)SERVER_RUN_INIT;
+	o->server = s;
+	o->result.out = (struct buf)BUF_INIT(SERVER_RUN_OUTPUT_BYTES_MAX + WIRE_MAX);
+	o->result.err = (struct buf)BUF_INIT(SERVER_RUN_OUTPUT_BYTES_MAX + WIRE_MAX);
 	return o;
 }
 
-static void oneshot_freep(struct oneshot **o)
+static void server_run_freep(struct server_run **o)
 {
 	if (*o)
-		oneshot_done(*o);
+		server_run_done(*o);
 	free(*o);
 	*o = NULL;
 }
 
-/* --- while it runs: one JSON object per line ------------------------------------------------------------- */
+/* --- while it runs: one JSON object per line -------------------------------------------------- */
 
 struct live {
 	struct request *request;
-	struct oneshot *oneshot;
+	struct server_run *run;
 	pthread_t thread;
 	int ours;        /* what read() reads */
 	int theirs;      /* what the thread writes */
@@ -54,19 +54,19 @@ struct live {
 };
 
 /* False when the run ended meanwhile. */
-static bool wait_for_room(struct live *l)
+static bool live_wait(struct live *l)
 {
 	struct pollfd p = { .fd = l->theirs, .events = POLLOUT };
-	const struct oneshot *o = l->oneshot;
+	const struct server_run *o = l->run;
 
-	while (poll(&p, 1, o->goes_on ? ONESHOT_TICK_MS : -1) == 0)
+	while (poll(&p, 1, o->goes_on ? SERVER_RUN_TICK_MS : -1) == 0)
 		if (o->goes_on && !o->goes_on(o->goes_on_arg))
 			return false;
 	return true;
 }
 
 /* How much of it: less than all only when the run ended meanwhile. */
-static ssize_t send_bytes(struct live *l, const void *data, size_t len)
+static ssize_t live_send(struct live *l, const void *data, size_t len)
 {
 	size_t at = 0;
 
@@ -78,13 +78,13 @@ static ssize_t send_bytes(struct live *l, const void *data, size_t len)
 			return -errno;
 		if (n >= 0)
 			at += (size_t)n;
-		else if (!wait_for_room(l))
+		else if (!live_wait(l))
 			break;
 	}
 	return (ssize_t)at;
 }
 
-static int send_line(struct live *l, json_t *line)
+static int live_send_line(struct live *l, json_t *line)
 {
 	_cleanup_(freep) char *text = line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII) :
 					     NULL;
@@ -95,14 +95,14 @@ static int send_line(struct live *l, json_t *line)
 	if (!text)
 		return -ENOMEM;
 	text[len++] = '\n'; /* in place of the NUL: from here on it is bytes */
-	n = send_bytes(l, text, len);
+	n = live_send(l, text, len);
 	return n < 0 ? (int)n : buf_add(&l->rest, text + n, len - (size_t)n);
 }
 
-static int on_output(void *arg, bool is_err, const void *data, size_t len)
+static int live_output(void *arg, bool is_err, const void *data, size_t len)
 {
-	return send_line(arg, json_pack("{so}", is_err ? "stderr_base64" : "stdout_base64",
-					run_base64_json(data, len)));
+	return live_send_line(arg, json_pack("{so}", is_err ? "stderr_base64" : "stdout_base64",
+					     run_base64_json(data, len)));
 }
 
 static void *live_thread(void *arg)
@@ -111,9 +111,9 @@ static void *live_thread(void *arg)
 	struct fail fail = { 0 };
 
 	/* Whether it was done or not: the result says so. */
-	(void)!oneshot_run(l->oneshot, &fail);
-	if (send_bytes(l, l->rest.data, l->rest.len) >= 0)
-		(void)!send_line(l, json_pack("{so}", "result", oneshot_json(l->oneshot)));
+	(void)!server_run_execute(l->run, &fail);
+	if (live_send(l, l->rest.data, l->rest.len) >= 0)
+		(void)!live_send_line(l, json_pack("{so}", "result", server_run_json(l->run)));
 	(void)shutdown(l->theirs, SHUT_RDWR);
 	return NULL;
 }
@@ -134,18 +134,18 @@ static void live_close(void *arg)
 {
 	struct live *l = arg;
 
-	__atomic_store_n(&l->oneshot->cancelled, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->run->cancelled, true, __ATOMIC_RELAXED);
 	(void)shutdown(l->ours, SHUT_RDWR);
 	(void)pthread_join(l->thread, NULL);
 	fd_close(l->ours);
 	fd_close(l->theirs);
-	oneshot_freep(&l->oneshot);
+	server_run_freep(&l->run);
 	buf_done(&l->rest);
 	free(l);
 }
 
 /* Takes over *o. */
-static int run_live(struct request *r, struct oneshot **o)
+static int run_live(struct request *r, struct server_run **o)
 {
 	static const struct stream stream = { .read = live_read, .close = live_close };
 	struct live *l = calloc(1, sizeof(*l));
@@ -157,13 +157,13 @@ static int run_live(struct request *r, struct oneshot **o)
 	}
 	*l = (struct live){
 		.request = r,
-		.oneshot = *o,
+		.run = *o,
 		.ours = pair[0],
 		.theirs = pair[1],
 		.rest = BUF_INIT((size_t)2 * WIRE_MAX),
 	};
-	l->oneshot->emit = on_output;
-	l->oneshot->emit_arg = l;
+	l->run->emit = live_output;
+	l->run->emit_arg = l;
 	if (pthread_create(&l->thread, NULL, live_thread, l) != 0) {
 		fd_close(pair[0]);
 		fd_close(pair[1]);
@@ -174,7 +174,7 @@ static int run_live(struct request *r, struct oneshot **o)
 	return reply_stream(r, 200, "application/x-ndjson", UINT64_MAX, &stream, l);
 }
 
-/* --- in one piece ---------------------------------------------------------------------------------------- */
+/* --- in one piece ----------------------------------------------------------------------------- */
 
 #define SMALL (UINT64_C(1) << 20) /* a result that is not worth counting once it is text */
 
@@ -182,7 +182,7 @@ static int run_live(struct request *r, struct oneshot **o)
 struct piece {
 	char *text;
 	size_t len, at;
-	struct oneshot_claim claim;
+	struct server_run_claim claim;
 };
 
 static ssize_t piece_read(void *arg, char *data, size_t max)
@@ -199,15 +199,15 @@ static void piece_close(void *arg)
 {
 	struct piece *p = arg;
 
-	oneshot_release(&p->claim);
+	server_run_release(&p->claim);
 	free(p->text);
 	free(p);
 }
 
-static int reply_piece(struct request *r, struct oneshot *o)
+static int reply_piece(struct request *r, struct server_run *o)
 {
 	static const struct stream stream = { .read = piece_read, .close = piece_close };
-	json_t *result = oneshot_json(o);
+	json_t *result = server_run_json(o);
 	struct piece *p = result ? calloc(1, sizeof(*p)) : NULL;
 
 	if (p)
@@ -219,32 +219,32 @@ static int reply_piece(struct request *r, struct oneshot *o)
 	}
 	p->len = strlen(p->text);
 	p->claim = o->claim;
-	o->claim = (struct oneshot_claim){ 0 };
+	o->claim = (struct server_run_claim){ 0 };
 	return reply_stream(r, 200, "application/json", p->len, &stream, p);
 }
 
-/* --- the handlers -------------------------------------------------------------------------------------------- */
+/* --- the handlers ----------------------------------------------------------------------------- */
 
 int handle_run(struct request *r)
 {
-	struct oneshot_bounds allowed = bounds(&r->server->config);
-	_cleanup_(oneshot_freep) struct oneshot *o = oneshot_new(r->server);
+	struct server_run_bounds allowed = bounds(&r->server->config);
+	_cleanup_(server_run_freep) struct server_run *o = server_run_new(r->server);
 	const char *accept = request_header(r, "Accept");
 	struct fail fail = { 0 };
 	int e;
 
 	if (!o)
 		return -ENOMEM;
-	e = oneshot_read_network(r->server, r->key.id, json_object_get(r->body, "network"), o,
-				 &fail);
+	e = server_run_read_network(r->server, r->key.id, json_object_get(r->body, "network"), o,
+				    &fail);
 	if (e == 0)
-		e = oneshot_read(r->body, &allowed, o, &fail);
+		e = server_run_read(r->body, &allowed, o, &fail);
 	if (e < 0)
 		return e == -ENOMEM ? reply_failure(r, &fail) : reply_error(r, 400, "%s", fail.msg);
 	e = request_take_create(r);
 	if (e < 0 || r->replied)
 		return e;
-	e = oneshot_begin(o, r->key.id, r->server->config.limits_sandboxes_per_key);
+	e = server_run_begin(o, r->key.id, r->server->config.limits_sandboxes_per_key);
 	if (e == -EUSERS)
 		return reply_error(r, 429,
 				   "there are as many runs of this key as there may be (%llu)",
@@ -254,7 +254,7 @@ int handle_run(struct request *r)
 	if (accept && strstr(accept, "application/x-ndjson"))
 		return run_live(r, &o);
 	o->client_fd = r->socket;
-	e = oneshot_run(o, &fail);
+	e = server_run_execute(o, &fail);
 	/* Once there is a box, what went wrong is the run's, and its result says so. */
 	if (!o->result.isolated && (e == -EUSERS || e == -ENOSPC || e == -EAGAIN))
 		return reply_error(r, 503, "no room for another box: try again in a moment");
@@ -262,10 +262,10 @@ int handle_run(struct request *r)
 		return reply_error(r, 400, "%s", fail.msg);
 	if (e < 0 && !o->result.isolated)
 		return reply_failure(r, &fail);
-	return o->claim.held > SMALL ? reply_piece(r, o) : reply_json(r, 200, oneshot_json(o));
+	return o->claim.held > SMALL ? reply_piece(r, o) : reply_json(r, 200, server_run_json(o));
 }
 
-static json_t *words(char *const *list)
+static json_t *words_json(char *const *list)
 {
 	json_t *a = json_array();
 
@@ -284,11 +284,11 @@ int handle_languages(struct request *r)
 		const struct language *l = &languages[i];
 
 		(void)json_array_append_new(
-			all,
-			json_pack("{ss ss so so sb sb sb}", "name", l->name, "title", l->title,
-				  "aliases", words(l->aliases), "extensions", words(l->extensions),
-				  "compiled", l->compile != NULL, "installed", language_present(l),
-				  "stateful", language_stateful(l)));
+			all, json_pack("{ss ss so so sb sb sb}", "name", l->name, "title", l->title,
+				       "aliases", words_json(l->aliases), "extensions",
+				       words_json(l->extensions), "compiled", l->compile != NULL,
+				       "installed", language_present(l), "stateful",
+				       language_stateful(l)));
 	}
 	return reply_json(r, 200, all);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets of a key. A value comes in and never goes out. Each is its key's own: those who look after the service do not see it either. */
+/* Secrets of a key. A value comes in and never goes out. Each is its key's own: an admin
+ * key does not see it either. */
 #include "server/control/control_priv.h"
 
 #include "server/sandbox/outlet.h"
@@ -19,7 +20,7 @@ static json_t *secret_json(const struct store_secret *s)
 			 clock_json(s->updated_ms));
 }
 
-static int reply_store(struct request *r, int e, const char *what)
+static int reply_no_secret(struct request *r, int e, const char *what)
 {
 	struct problem p = { 0 };
 
@@ -34,7 +35,8 @@ static int reply_store(struct request *r, int e, const char *what)
 	return problem_reply(r, &p);
 }
 
-/* Who reads it puts it into a header: nothing in it may end one. The text of the value is told in no message. */
+/* Who reads it puts it into a header: nothing in it may end one. The text of the value is told in
+ * no message. */
 static int check_value(const char *value, size_t len, struct problem *p)
 {
 	if (len < 1 || len > SECRET_VALUE_MAX)
@@ -70,7 +72,7 @@ static int check_metadata(const json_t *metadata, struct problem *p)
 }
 
 /* Metadata of the body replace what was there; without any, that stays. */
-static int fill(struct request *r, struct store_secret *secret, struct problem *p)
+static int fill_secret(struct request *r, struct store_secret *secret, struct problem *p)
 {
 	const json_t *value = json_object_get(r->body, "value");
 	json_t *metadata = json_object_get(r->body, "metadata");
@@ -116,18 +118,18 @@ int handle_secret_create(struct request *r)
 	new_id(secret.id);
 	memcpy(secret.key_id, r->key.id, sizeof(secret.key_id));
 	secret.updated_ms = secret.created_ms;
-	if (fill(r, &secret, &p) < 0)
+	if (fill_secret(r, &secret, &p) < 0)
 		return problem_reply(r, &p);
 	e = store_secret_add(r->server->store, &secret, SECRETS_PER_KEY_MAX);
 	if (e < 0)
-		return reply_store(r, e, "keep the secret");
+		return reply_no_secret(r, e, "keep the secret");
 	/* a sandbox may have waited for it */
 	outlets_secret_changed(r->server->outlets, secret.key_id, secret.name);
 	return reply_json(r, 201, secret_json(&secret));
 }
 
 /* The one that the path names, by id or name, in any case of letters. */
-static int find(struct request *r, struct store_secret *ret)
+static int find_secret(struct request *r, struct store_secret *ret)
 {
 	const char *text = r->params[0];
 	char name[STORE_SECRET_NAME_SIZE];
@@ -149,7 +151,7 @@ int handle_secrets(struct request *r)
 				  limit + 1, &list, &n);
 
 	if (e < 0)
-		return reply_store(r, e, "list the secrets");
+		return reply_no_secret(r, e, "list the secrets");
 	all = json_array();
 	if (n > limit)
 		reply_header(r, "X-Next-Token", list[limit - 1].id);
@@ -165,22 +167,22 @@ int handle_secrets(struct request *r)
 int handle_secret_get(struct request *r)
 {
 	_cleanup_(store_secret_done) struct store_secret secret = { 0 };
-	int e = find(r, &secret);
+	int e = find_secret(r, &secret);
 
-	return e < 0 ? reply_store(r, e, "read the secret") :
+	return e < 0 ? reply_no_secret(r, e, "read the secret") :
 		       reply_json(r, 200, secret_json(&secret));
 }
 
 /* -EBADMSG: *p says why. -ESTALE: somebody else was first. */
 static int update_once(struct request *r, struct store_secret *secret, struct problem *p)
 {
-	int e = find(r, secret);
+	int e = find_secret(r, secret);
 
 	if (e < 0)
 		return e;
 	secret->version++;
 	secret->updated_ms = clock_wall_ms();
-	e = fill(r, secret, p);
+	e = fill_secret(r, secret, p);
 	return e < 0 ? e : store_secret_update(r->server->store, secret);
 }
 
@@ -197,7 +199,7 @@ int handle_secret_update(struct request *r)
 	if (e == -EBADMSG)
 		return problem_reply(r, &p);
 	if (e < 0)
-		return reply_store(r, e, "keep the secret");
+		return reply_no_secret(r, e, "keep the secret");
 	outlets_secret_changed(r->server->outlets, secret.key_id, secret.name);
 	return reply_json(r, 200, secret_json(&secret));
 }
@@ -205,12 +207,12 @@ int handle_secret_update(struct request *r)
 int handle_secret_delete(struct request *r)
 {
 	_cleanup_(store_secret_done) struct store_secret secret = { 0 };
-	int e = find(r, &secret);
+	int e = find_secret(r, &secret);
 
 	if (e == 0)
 		e = store_secret_remove(r->server->store, secret.key_id, secret.id);
 	if (e < 0)
-		return reply_store(r, e, "delete the secret");
+		return reply_no_secret(r, e, "delete the secret");
 	outlets_secret_changed(r->server->outlets, secret.key_id, secret.name);
 	return reply_empty(r, 204);
 }

@@ -22,7 +22,7 @@ static json_t *snapshot_json(const struct store_snapshot *n)
 	return json_pack("{s:s, s:o}", "snapshotID", text, "names", names);
 }
 
-static int read_name(struct request *r, struct name *ret, struct problem *p)
+static int read_snapshot_name(struct request *r, struct name *ret, struct problem *p)
 {
 	const char *text = json_string_value(json_object_get(r->body, "name"));
 
@@ -76,8 +76,8 @@ static int save_snapshot(struct sandbox *b, const char *name,
 }
 
 /* A name means one snapshot: the ones that had it before go. Sandboxes that stand on them keep
- * their layers. The list has the newest first: what comes before this one was made since, and whoever
- * made it removes this one. */
+ * their layers. The list has the newest first: what comes before this one was made since, and
+ * its own request removes this one. */
 static void replace_older(struct sandbox *b, const char *name, const char *this)
 {
 	struct store_snapshot *list = NULL;
@@ -123,12 +123,13 @@ static int cannot_keep(struct server *s, int r, struct problem *p)
 }
 
 /* With the change lock held. */
-static int keep(struct sandbox *b, const char *name, char ret_layer[static WARDEN_ID_SIZE],
-		json_t **ret, struct problem *p)
+static int keep_snapshot(struct sandbox *b, const char *name, char ret_layer[static WARDEN_ID_SIZE],
+			 json_t **ret, struct problem *p)
 {
 	struct server *s = b->server;
-	/* Said before its files are copied; what counts is said when the snapshot goes on record. */
-	int r = store_snapshot_room(s->store, b->info.key_id, *name ? name : NULL,
+	/* Said before its files are copied; what counts is said when the snapshot goes on
+	 * record. */
+	int r = store_snapshot_fits(s->store, b->info.key_id, *name ? name : NULL,
 				    s->config.limits_snapshots_per_key);
 
 	if (r < 0)
@@ -152,7 +153,7 @@ int handle_snapshot(struct request *r)
 	char layer[WARDEN_ID_SIZE];
 	struct problem p = { 0 };
 	struct name name;
-	int e = read_name(r, &name, &p);
+	int e = read_snapshot_name(r, &name, &p);
 
 	if (e < 0)
 		return problem_reply(r, &p);
@@ -161,7 +162,7 @@ int handle_snapshot(struct request *r)
 		return 0;
 	if (change_begin(b) < 0)
 		return reply_error(r, 404, "sandbox '%s' was not found", b->info.id);
-	e = keep(b, name.name, layer, &reply, &p);
+	e = keep_snapshot(b, name.name, layer, &reply, &p);
 	change_end(b);
 	if (e < 0)
 		return problem_reply(r, &p);

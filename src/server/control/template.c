@@ -41,7 +41,7 @@ int snapshot_find(struct server *s, const char *key_id, const char *text,
 		return problem_set(p, 400, NULL, "invalid template: '%.128s'", text);
 	if ((*n.space && key_id && strcmp(n.space, key_id) != 0) || !name_tag_is_default(n.tag))
 		return not_found(p, text);
-	/* A namespace is a key's id: who may have anybody's means that one's. */
+	/* A namespace is a key's id: where any key's will do, that one's is meant. */
 	r = store_snapshot_get(s->store, !key_id && *n.space ? n.space : key_id, n.name, ret);
 	if (r == -ENOENT)
 		return not_found(p, text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of the control plane: times, template names, filters. Nothing here knows of a request. */
+/* The texts of the control plane: times, template names, filters. Nothing here knows of a
+ * request. */
 #pragma once
 
 #include "server/sandbox/id.h"
@@ -7,14 +8,14 @@
 #include <jansson.h>
 #include <sys/socket.h>
 
-/* --- times (control/time.c) ------------------------------------------------------------------- */
+/* --- times ------------------------------------------------------------------------------------ */
 
 /* RFC 3339, any zone; what is finer than a millisecond is cut off. -EINVAL. */
 _must_check_ int time_parse(const char *text, int64_t *ret_ms);
 /* "5 s", "3 min", "2 h", "4 days": for people. */
 void time_span(int64_t ms, char *ret, size_t size);
 
-/* --- names of templates and snapshots (control/name.c) ---------------------------------------- */
+/* --- names of templates and snapshots --------------------------------------------------------- */
 
 #define NAME_PART_MAX 128
 
@@ -29,7 +30,7 @@ _must_check_ int template_name_parse(const char *text, struct name *ret); /* -EI
 /* Is it one of the tags that every template has? "" is. */
 bool name_tag_is_default(const char *tag);
 
-/* --- filters (control/filter.c) --------------------------------------------------------------- */
+/* --- filters ---------------------------------------------------------------------------------- */
 
 #define FILTER_PAIRS_MAX 64
 
@@ -59,7 +60,7 @@ _must_check_ int cursor_parse(const char *text, struct cursor *ret); /* -EINVAL 
 /* Order of start, then of id: < 0, 0, > 0. */
 int cursor_compare(const struct cursor *a, const struct cursor *b);
 
-/* --- signatures of webhooks (control/signature.c) --------------------------------------------- */
+/* --- signatures of webhooks ------------------------------------------------------------------- */
 
 #define SIGNATURE_SIZE 48
 
@@ -67,10 +68,10 @@ int cursor_compare(const struct cursor *a, const struct cursor *b);
 void signature_text(const char *secret, const char *body, size_t len,
 		    char ret[static SIGNATURE_SIZE]);
 
-/* --- addresses (control/address.c) ------------------------------------------------------------ */
+/* --- addresses -------------------------------------------------------------------------------- */
 
-/* Is it an address of the public Internet? Those that are not are the ones that no box gets to either (policy/special.c),
- * and IPv4 addresses written as IPv6. */
+/* Is it an address of the public Internet? Those that are not are the ones that no box gets to
+ * either (policy/special.c), and IPv4 addresses written as IPv6. */
 bool address_is_public(const struct sockaddr *address);
 /* The same for text without brackets. Text that is no address at all is a name and passes. */
 bool address_text_is_public(const char *host);

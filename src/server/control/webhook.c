@@ -72,7 +72,7 @@ static int url_check(const struct server *s, const char *text, struct problem *p
 	return 0;
 }
 
-static int set_text(char **text, const json_t *body, const char *name)
+static int set_webhook_text(char **text, const json_t *body, const char *name)
 {
 	const char *value = json_string_value(json_object_get(body, name));
 	char *copy;
@@ -88,15 +88,16 @@ static int set_text(char **text, const json_t *body, const char *name)
 }
 
 /* What the body has replaces what the webhook had. */
-static int fill(struct store_webhook *w, const struct request *r, struct problem *p)
+static int fill_webhook(struct store_webhook *w, const struct request *r, struct problem *p)
 {
 	const char *url = json_string_value(json_object_get(r->body, "url"));
 	json_t *events = json_object_get(r->body, "events");
 
 	if (url && url_check(r->server, url, p) < 0)
 		return -EBADMSG;
-	if (set_text(&w->name, r->body, "name") < 0 || set_text(&w->url, r->body, "url") < 0 ||
-	    set_text(&w->secret, r->body, "signatureSecret") < 0)
+	if (set_webhook_text(&w->name, r->body, "name") < 0 ||
+	    set_webhook_text(&w->url, r->body, "url") < 0 ||
+	    set_webhook_text(&w->secret, r->body, "signatureSecret") < 0)
 		return problem_internal(p, -ENOMEM, "keep the webhook");
 	w->enabled = body_bool(r, "enabled", w->enabled);
 	if (events) {
@@ -106,7 +107,7 @@ static int fill(struct store_webhook *w, const struct request *r, struct problem
 	return w->types ? 0 : problem_internal(p, -ENOMEM, "keep the webhook");
 }
 
-static int reply_store(struct request *r, int e, const char *what)
+static int reply_no_webhook(struct request *r, int e, const char *what)
 {
 	struct problem p = { 0 };
 
@@ -125,13 +126,14 @@ int handle_webhook_create(struct request *r)
 
 	id_new('w', w.id);
 	memcpy(w.key_id, r->key.id, sizeof(w.key_id));
-	if (fill(&w, r, &p) < 0)
+	if (fill_webhook(&w, r, &p) < 0)
 		return problem_reply(r, &p);
 	e = store_webhook_add(r->server->store, &w, WEBHOOKS_PER_KEY_MAX);
 	if (e == -EDQUOT)
 		return reply_error(r, 429, "a key can have %d webhooks: delete one first",
 				   WEBHOOKS_PER_KEY_MAX);
-	return e < 0 ? reply_store(r, e, "keep the webhook") : reply_json(r, 201, webhook_json(&w));
+	return e < 0 ? reply_no_webhook(r, e, "keep the webhook") :
+		       reply_json(r, 201, webhook_json(&w));
 }
 
 int handle_webhooks(struct request *r)
@@ -142,7 +144,7 @@ int handle_webhooks(struct request *r)
 	int e = store_webhook_list(r->server->store, request_key(r), &list, &n);
 
 	if (e < 0)
-		return reply_store(r, e, "list the webhooks");
+		return reply_no_webhook(r, e, "list the webhooks");
 	all = json_array();
 	for (size_t i = 0; i < n; i++) {
 		(void)json_array_append_new(all, webhook_json(&list[i]));
@@ -157,7 +159,8 @@ int handle_webhook_get(struct request *r)
 	_cleanup_(store_webhook_done) struct store_webhook w = { 0 };
 	int e = store_webhook_get(r->server->store, request_key(r), r->params[0], &w);
 
-	return e < 0 ? reply_store(r, e, "read the webhook") : reply_json(r, 200, webhook_json(&w));
+	return e < 0 ? reply_no_webhook(r, e, "read the webhook") :
+		       reply_json(r, 200, webhook_json(&w));
 }
 
 static int update(struct request *r)
@@ -167,11 +170,12 @@ static int update(struct request *r)
 	int e = store_webhook_get(r->server->store, request_key(r), r->params[0], &w);
 
 	if (e < 0)
-		return reply_store(r, e, "read the webhook");
-	if (fill(&w, r, &p) < 0)
+		return reply_no_webhook(r, e, "read the webhook");
+	if (fill_webhook(&w, r, &p) < 0)
 		return problem_reply(r, &p);
 	e = store_webhook_update(r->server->store, &w);
-	return e < 0 ? reply_store(r, e, "keep the webhook") : reply_json(r, 200, webhook_json(&w));
+	return e < 0 ? reply_no_webhook(r, e, "keep the webhook") :
+		       reply_json(r, 200, webhook_json(&w));
 }
 
 /* One after the other: what one changes is not written over with what another read before. */
@@ -190,5 +194,5 @@ int handle_webhook_delete(struct request *r)
 {
 	int e = store_webhook_remove(r->server->store, request_key(r), r->params[0]);
 
-	return e < 0 ? reply_store(r, e, "delete the webhook") : reply_empty(r, 200);
+	return e < 0 ? reply_no_webhook(r, e, "delete the webhook") : reply_empty(r, 200);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The box of a one-shot run: made by the warden, filled, run in, looked into, ended. */
+/* The box of a run: made by the warden, filled, run in, looked into, ended; and its network. */
 #include "server/run/run.h"
 
 #include "base/clock.h"
-#include "server/server.h"
+#include "server/changes/changes.h"
+#include "server/sandbox/outlet.h"
 #include "sys/sock.h"
 
 #include <sodium.h>
@@ -17,10 +18,10 @@
 #define SEND_SECONDS 10
 #define ANSWER_SECONDS 60 /* for moving one file */
 
-static int ask(struct oneshot *o, enum warden_type type, struct warden_frame *f, unsigned ms,
-	       struct warden_reply *ret, int *ret_fd, struct fail *fail)
+static int ask_warden(struct server_run *o, enum warden_type type, struct warden_frame *f,
+		      unsigned ms, struct warden_reply *ret, int *ret_fd, struct fail *fail)
 {
-	int r = link_ask(o->link, type, f, ms, ret, ret_fd);
+	int r = link_ask(o->server->link, type, f, ms, ret, ret_fd);
 
 	if (r < 0)
 		return fail_set(fail, -r, "warden", "the warden does not answer: %s", strerror(-r));
@@ -29,7 +30,7 @@ static int ask(struct oneshot *o, enum warden_type type, struct warden_frame *f,
 	return 0;
 }
 
-static void make_id(char ret[WARDEN_ID_SIZE])
+static void make_run_id(char ret[WARDEN_ID_SIZE])
 {
 	static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -40,7 +41,7 @@ static void make_id(char ret[WARDEN_ID_SIZE])
 }
 
 /* What the whole box may use: the larger of its two steps. */
-static struct warden_limits whole_box(const struct oneshot *o)
+static struct warden_limits box_limits(const struct server_run *o)
 {
 	const struct run_limits *run = &o->run.limits, *compile = &o->compile.limits;
 	struct warden_limits l = {
@@ -61,7 +62,7 @@ static struct warden_limits whole_box(const struct oneshot *o)
 	return l;
 }
 
-static int make_box(struct oneshot *o, struct fail *fail)
+static int make_run_box(struct server_run *o, struct fail *fail)
 {
 	struct warden_frame f = {
 		.as_CREATE = { .template = o->template,
@@ -71,14 +72,14 @@ static int make_box(struct oneshot *o, struct fail *fail)
 	struct warden_reply reply;
 	int r;
 
-	make_id(f.as_CREATE.id);
-	f.as_CREATE.limits = whole_box(o);
+	make_run_id(f.as_CREATE.id);
+	f.as_CREATE.limits = box_limits(o);
 	f.as_CREATE.timeout_ms =
 		MIN((o->compile.limits.timeout_us + o->run.limits.timeout_us) / 1000,
 		    o->server->config.limits_timeout) +
 		WARDEN_SLACK_MS;
 	memcpy(o->id, f.as_CREATE.id, sizeof(o->id));
-	r = ask(o, WARDEN_CREATE, &f, CREATE_MS, &reply, &o->control_fd, fail);
+	r = ask_warden(o, WARDEN_CREATE, &f, CREATE_MS, &reply, &o->control_fd, fail);
 	if (r < 0)
 		return r;
 	o->result.isolated = true;
@@ -90,7 +91,7 @@ static int make_box(struct oneshot *o, struct fail *fail)
 }
 
 /* Also when making it was not answered: the warden may have made it after all. */
-static void end_box(struct oneshot *o)
+static void end_run_box(struct server_run *o)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -99,11 +100,11 @@ static void end_box(struct oneshot *o)
 
 	fd_closep(&o->control_fd);
 	memcpy(f.as_KILL.id, o->id, sizeof(f.as_KILL.id));
-	(void)!ask(o, WARDEN_KILL, &f, KILL_MS, &reply, &fd, &fail);
+	(void)!ask_warden(o, WARDEN_KILL, &f, KILL_MS, &reply, &fd, &fail);
 	fd_close(fd);
 }
 
-int oneshot_usage(struct oneshot *o, struct warden_usage *ret)
+int server_run_usage(struct server_run *o, struct warden_usage *ret)
 {
 	struct warden_frame f = { 0 };
 	struct warden_reply reply;
@@ -111,7 +112,7 @@ int oneshot_usage(struct oneshot *o, struct warden_usage *ret)
 	int fd = -EBADF, r;
 
 	memcpy(f.as_USAGE.id, o->id, sizeof(f.as_USAGE.id));
-	r = ask(o, WARDEN_USAGE, &f, USAGE_MS, &reply, &fd, &fail);
+	r = ask_warden(o, WARDEN_USAGE, &f, USAGE_MS, &reply, &fd, &fail);
 	fd_close(fd);
 	if (r == 0)
 		*ret = reply.usage;
@@ -119,7 +120,7 @@ int oneshot_usage(struct oneshot *o, struct warden_usage *ret)
 }
 
 /* AG-09: an agent that neither reads nor answers must not hold us for ever. */
-static int limit_waiting(int sock)
+static int limit_op_waiting(int sock)
 {
 	const struct timeval send = { .tv_sec = SEND_SECONDS },
 			     answer = { .tv_sec = ANSWER_SECONDS };
@@ -130,13 +131,13 @@ static int limit_waiting(int sock)
 	return 0;
 }
 
-int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len)
+int server_run_op(struct server_run *o, enum wire_type type, const void *data, size_t len)
 {
 	int pair[2], r = sock_pair(pair);
 
 	if (r < 0)
 		return r;
-	r = limit_waiting(pair[0]);
+	r = limit_op_waiting(pair[0]);
 	if (r == 0)
 		r = wire_send_fds(o->control_fd, type, data, len, &pair[1], 1);
 	fd_close(pair[1]);
@@ -147,12 +148,12 @@ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t 
 	return pair[0];
 }
 
-static int start_fs(struct oneshot *o, enum wire_fs_op what, uint32_t depth, const char *path)
+static int start_fs(struct server_run *o, enum wire_fs_op what, uint32_t depth, const char *path)
 {
 	const struct wire_fs q = { .op = what,
 				   .depth = depth,
 				   .length = what == WIRE_FS_READ ? UINT64_MAX : 0 };
-	int sock = oneshot_op(o, WIRE_FS, &q, sizeof(q)), r;
+	int sock = server_run_op(o, WIRE_FS, &q, sizeof(q)), r;
 
 	if (sock < 0)
 		return sock;
@@ -167,7 +168,7 @@ static int start_fs(struct oneshot *o, enum wire_fs_op what, uint32_t depth, con
 }
 
 /* The next frame of an answer: 1, 0 when it is done, or why it failed. */
-static int next_frame(int sock, struct wire_frame *f)
+static int next_fs_frame(int sock, struct wire_frame *f)
 {
 	int r = wire_recv(sock, f, WIRE_ON_FROM_OP);
 	struct wire_failed failed;
@@ -182,8 +183,8 @@ static int next_frame(int sock, struct wire_frame *f)
 	return failed.err > 0 && failed.err < 4096 ? -failed.err : -EIO;
 }
 
-static int send_file(struct oneshot *o, struct wire_frame *f, const char *path,
-		     const unsigned char *data, size_t len)
+static int send_to_box(struct server_run *o, struct wire_frame *f, const char *path,
+		       const unsigned char *data, size_t len)
 {
 	_cleanup_(fd_closep) int sock = start_fs(o, WIRE_FS_WRITE, 0, path);
 	int r = sock < 0 ? sock : 0;
@@ -198,12 +199,12 @@ static int send_file(struct oneshot *o, struct wire_frame *f, const char *path,
 		r = wire_send(sock, WIRE_FILE_END, NULL, 0);
 	/* Cut off while sending: it has said why. */
 	if (sock >= 0 && (r == 0 || r == -EPIPE))
-		while ((r = next_frame(sock, f)) > 0)
+		while ((r = next_fs_frame(sock, f)) > 0)
 			;
 	return r;
 }
 
-int oneshot_send_files(struct oneshot *o, struct fail *fail)
+static int server_run_send_files(struct server_run *o, struct fail *fail)
 {
 	_cleanup_(freep) struct wire_frame *f = malloc(sizeof(*f));
 	const char *path = o->code_file;
@@ -212,9 +213,9 @@ int oneshot_send_files(struct oneshot *o, struct fail *fail)
 	if (!f)
 		return fail_set(fail, ENOMEM, "files", "out of memory");
 	for (size_t i = 0; r == 0 && i < o->n_files; i++)
-		r = send_file(o, f, path = o->files[i].path, o->files[i].data, o->files[i].len);
+		r = send_to_box(o, f, path = o->files[i].path, o->files[i].data, o->files[i].len);
 	if (r == 0 && o->code)
-		r = send_file(o, f, path = o->code_file, (unsigned char *)o->code, o->code_len);
+		r = send_to_box(o, f, path = o->code_file, (unsigned char *)o->code, o->code_len);
 	if (r == -ENOSPC)
 		return fail_set(fail, ENOSPC, "files",
 				"%.100s does not fit: raise limits.disk_bytes or limits.files",
@@ -240,7 +241,7 @@ static int add_refused(struct run_result *r, const char *path, uint32_t type)
 {
 	struct run_refused *list;
 
-	if (r->n_refused >= ONESHOT_OUTPUT_FILES_MAX) {
+	if (r->n_refused >= SERVER_RUN_OUTPUT_FILES_MAX) {
 		r->refused_more++;
 		return 0;
 	}
@@ -252,11 +253,11 @@ static int add_refused(struct run_result *r, const char *path, uint32_t type)
 	return list[r->n_refused].path ? (r->n_refused++, 0) : -ENOMEM;
 }
 
-static int add_output(struct run_result *r, const char *path)
+static int add_output_file(struct run_result *r, const char *path)
 {
 	struct run_output *list;
 
-	if (r->n_outputs >= ONESHOT_OUTPUT_FILES_MAX)
+	if (r->n_outputs >= SERVER_RUN_OUTPUT_FILES_MAX)
 		return -EFBIG;
 	list = reallocarray(r->outputs, r->n_outputs + 1, sizeof(*list));
 	if (!list)
@@ -266,7 +267,7 @@ static int add_output(struct run_result *r, const char *path)
 	return list[r->n_outputs].path ? (r->n_outputs++, 0) : -ENOMEM;
 }
 
-static int list_outputs(struct oneshot *o, struct wire_frame *f)
+static int list_outputs(struct server_run *o, struct wire_frame *f)
 {
 	_cleanup_(fd_closep) int sock = start_fs(o, WIRE_FS_LIST, UINT32_MAX, RUN_OUT);
 	char path[WIRE_PATH_MAX + 1];
@@ -274,7 +275,7 @@ static int list_outputs(struct oneshot *o, struct wire_frame *f)
 
 	if (sock < 0)
 		return sock;
-	while ((r = next_frame(sock, f)) > 0) {
+	while ((r = next_fs_frame(sock, f)) > 0) {
 		struct wire_fs_entry entry;
 
 		if (f->head.type != WIRE_ENTRY || entry_path(f, &entry, path) < 0)
@@ -285,17 +286,17 @@ static int list_outputs(struct oneshot *o, struct wire_frame *f)
 			r = add_refused(&o->result, path + sizeof(RUN_OUT),
 					entry.is_link ? S_IFLNK : 0);
 		else if (entry.type == WIRE_FS_FILE)
-			r = add_output(&o->result, path + sizeof(RUN_OUT));
+			r = add_output_file(&o->result, path + sizeof(RUN_OUT));
 		if (r < 0)
 			return r;
 	}
 	return r == -ENOENT ? 0 : r; /* it left nothing */
 }
 
-static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output *out,
-		      uint64_t *room)
+static int fetch_from_box(struct server_run *o, struct wire_frame *f, struct run_output *out,
+			  uint64_t *left)
 {
-	_cleanup_(buf_done) struct buf data = BUF_INIT((size_t)*room);
+	_cleanup_(buf_done) struct buf data = BUF_INIT((size_t)*left);
 	_cleanup_(fd_closep) int sock = -EBADF;
 	char path[WIRE_PATH_MAX + sizeof(RUN_OUT) + 2];
 	int r;
@@ -304,12 +305,12 @@ static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output
 	sock = start_fs(o, WIRE_FS_READ, 0, path);
 	if (sock < 0)
 		return sock;
-	while ((r = next_frame(sock, f)) > 0) {
+	while ((r = next_fs_frame(sock, f)) > 0) {
 		if (f->head.type == WIRE_ENTRY)
 			continue;
 		if (f->head.type != WIRE_DATA)
 			return -EPROTO;
-		r = oneshot_hold(o, wire_len(f));
+		r = server_run_hold(o, wire_len(f));
 		if (r == 0)
 			r = buf_add(&data, f->data, wire_len(f));
 		if (r < 0)
@@ -317,7 +318,7 @@ static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output
 	}
 	if (r < 0)
 		return r;
-	*room -= data.len;
+	*left -= data.len;
 	out->size = data.len;
 	(void)crypto_hash_sha256(out->sha256, data.data ? data.data : (const unsigned char *)"",
 				 data.len);
@@ -326,10 +327,10 @@ static int fetch_file(struct oneshot *o, struct wire_frame *f, struct run_output
 		       0;
 }
 
-int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
+static int server_run_fetch_outputs(struct server_run *o, struct fail *fail)
 {
 	_cleanup_(freep) struct wire_frame *f = malloc(sizeof(*f));
-	uint64_t room = ONESHOT_OUTPUT_BYTES_MAX;
+	uint64_t left = SERVER_RUN_OUTPUT_BYTES_MAX;
 	int r;
 
 	o->contents = json_array();
@@ -337,7 +338,7 @@ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
 		return fail_set(fail, ENOMEM, "outputs", "out of memory");
 	r = list_outputs(o, f);
 	for (size_t i = 0; r == 0 && i < o->result.n_outputs; i++) {
-		r = fetch_file(o, f, &o->result.outputs[i], &room);
+		r = fetch_from_box(o, f, &o->result.outputs[i], &left);
 		if (r < 0) /* the rest is not there to be told of */
 			while (o->result.n_outputs > i)
 				free(o->result.outputs[--o->result.n_outputs].path);
@@ -345,54 +346,114 @@ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail)
 	if (r == -EFBIG)
 		return fail_set(fail, EFBIG, "outputs",
 				"the outputs are larger than %llu MiB, or more than %d",
-				(unsigned long long)ONESHOT_OUTPUT_BYTES_MAX >> 20,
-				ONESHOT_OUTPUT_FILES_MAX);
+				(unsigned long long)SERVER_RUN_OUTPUT_BYTES_MAX >> 20,
+				SERVER_RUN_OUTPUT_FILES_MAX);
 	if (r == -EDQUOT)
-		return fail_set(fail, EDQUOT, "outputs", ONESHOT_FULL);
+		return fail_set(fail, EDQUOT, "outputs", SERVER_RUN_FULL);
 	return r < 0 ? fail_set(fail, -r, "outputs", "cannot fetch the outputs: %s", strerror(-r)) :
 		       0;
 }
 
-static int run_steps(struct oneshot *o, struct fail *fail)
+/* --- its network ------------------------------------------------------------------------------ */
+
+/* The network of a run: what a sandbox has, for as long as the run lasts. */
+/* What is the client's to mend is -EBADMSG. */
+static int fail_network(const struct problem *p, struct fail *fail)
 {
-	int r = oneshot_send_files(o, fail);
+	return fail_set(fail, p->status == 400 ? EBADMSG : EIO, "network", "%s", p->message);
+}
+
+int server_run_read_network(struct server *s, const char *key_id, const json_t *settings,
+			    struct server_run *o, struct fail *fail)
+{
+	struct problem p = { 0 };
+
+	(void)snprintf(o->key_id, sizeof(o->key_id), "%s", key_id);
+	if (!settings)
+		return 0;
+	if (network_compile(s, key_id, settings, &o->network, &p) < 0)
+		return fail_network(&p, fail);
+	return 0;
+}
+
+const char *const *server_run_network_env(const struct server_run *o)
+{
+	if (!network_allows(&o->network))
+		return NULL;
+	return run_network_env(*o->server->config.egress_ca_bundle != '\0');
+}
+
+static int server_run_open_network(struct server_run *o, struct fail *fail)
+{
+	struct problem p = { 0 };
+	bool catches = false;
+
+	if (!network_allows(&o->network))
+		return 0;
+	if (network_open_doors(o->server, o->id, &catches, &p) < 0)
+		return fail_network(&p, fail);
+	o->outlet = outlet_open(o->server->outlets, o->id, o->key_id, catches);
+	if (!o->outlet)
+		return fail_set(fail, ENOMEM, "network", "out of memory");
+	return network_apply(o->outlet, &o->network, false, &p) < 0 ? fail_network(&p, fail) : 0;
+}
+
+/* The box is gone: what it did with its network goes into the result. */
+static void server_run_end_network(struct server_run *o)
+{
+	if (o->outlet)
+		o->result.network = outlet_result(o->outlet);
+}
+
+void server_run_forget_network(struct server_run *o)
+{
+	outlet_close(o->outlet);
+	o->outlet = NULL;
+	network_done(&o->network);
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static int run_all_steps(struct server_run *o, struct fail *fail)
+{
+	int r = server_run_send_files(o, fail);
 
 	if (r == 0 && o->has_compile) {
 		o->result.step = "compile";
 		o->result.compiled = true;
-		r = oneshot_watch(o, &o->compile, &o->result.compile_usage, fail);
+		r = server_run_do_step(o, &o->compile, &o->result.compile_usage, fail);
 		if (r < 0 || o->result.status != RUN_OK)
 			return r;
 	}
 	if (r < 0)
 		return r;
 	o->result.step = "run";
-	return oneshot_watch(o, &o->run, &o->result.usage, fail);
+	return server_run_do_step(o, &o->run, &o->result.usage, fail);
 }
 
-int oneshot_run(struct oneshot *o, struct fail *fail)
+int server_run_execute(struct server_run *o, struct fail *fail)
 {
-	int r = make_box(o, fail);
+	int r = make_run_box(o, fail);
 
 	o->result.exit_code = -1;
 	if (r == 0)
-		r = oneshot_open_network(o, fail);
+		r = server_run_open_network(o, fail);
 	if (r == 0)
-		r = run_steps(o, fail);
+		r = run_all_steps(o, fail);
 	/* The run counts even when its files cannot be had; say so and go on. */
 	if (r == 0 && o->fetch_outputs && o->result.status != RUN_SETUP_ERROR &&
-	    oneshot_fetch_outputs(o, fail) < 0)
+	    server_run_fetch_outputs(o, fail) < 0)
 		(void)snprintf(o->result.message, sizeof(o->result.message), "%s", fail->msg);
 	if (r < 0) {
 		o->result.status = RUN_SETUP_ERROR;
 		(void)snprintf(o->result.message, sizeof(o->result.message), "%s", fail->msg);
 	}
-	end_box(o);
-	oneshot_end_network(o);
+	end_run_box(o);
+	server_run_end_network(o);
 	return r;
 }
 
-json_t *oneshot_json(const struct oneshot *o)
+json_t *server_run_json(const struct server_run *o)
 {
 	json_t *all = run_result_json(&o->result, &o->run.limits,
 				      o->result.compiled ? &o->compile.limits : NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs hold of the server, which is everybody's. A key has as many of them at once as it may have sandboxes. And
- * results that are given in one piece are bounded, those of a key and all together: as JSON, and while that is made, they
- * take up to fourteen times what was printed. The beginning of each is not counted, so that small ones always pass.
- * Output that is passed on as it comes is not counted either.
+ * What runs hold of the server, which is everybody's. A key has as many of them at once as it may
+ * have sandboxes. And results that are given in one piece are bounded, those of a key and all
+ * together: as JSON, and while that is made, they take up to fourteen times what was printed. The
+ * beginning of each is not counted, so that small ones always pass. Output that is passed on as it
+ * comes is not counted either.
  */
 #include "server/run/run.h"
 
@@ -14,7 +15,7 @@
 
 #define KEY_MAX                                                                                    \
 	((size_t)(2 *                                                                              \
-		  ONESHOT_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
+		  SERVER_RUN_OUTPUT_BYTES_MAX)) /* the largest run: what it prints, and its files */
 #define ALL_MAX (2 * KEY_MAX)
 #define SMALL ((size_t)64 << 10)
 
@@ -23,7 +24,7 @@ static size_t all; /* atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shares runs; /* under the lock */
 
-static bool charge(struct oneshot_claim *c, size_t bytes)
+static bool claim_charge(struct server_run_claim *c, size_t bytes)
 {
 	if (!budget_take(&c->share->held, bytes, KEY_MAX))
 		return false;
@@ -35,17 +36,17 @@ static bool charge(struct oneshot_claim *c, size_t bytes)
 	return true;
 }
 
-int oneshot_hold(struct oneshot *o, size_t bytes)
+int server_run_hold(struct server_run *o, size_t bytes)
 {
 	size_t small = MIN(bytes, SMALL - o->claim.small);
 
-	if (bytes > small && !charge(&o->claim, bytes - small))
+	if (bytes > small && !claim_charge(&o->claim, bytes - small))
 		return -EDQUOT;
 	o->claim.small += small;
 	return 0;
 }
 
-int oneshot_begin(struct oneshot *o, const char *key_id, size_t max)
+int server_run_begin(struct server_run *o, const char *key_id, size_t max)
 {
 	int r;
 
@@ -55,7 +56,7 @@ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max)
 	return r;
 }
 
-void oneshot_release(struct oneshot_claim *c)
+void server_run_release(struct server_run_claim *c)
 {
 	if (!c->share)
 		return;
@@ -64,5 +65,5 @@ void oneshot_release(struct oneshot_claim *c)
 	pthread_mutex_lock(&lock);
 	share_give(&runs, c->share);
 	pthread_mutex_unlock(&lock);
-	*c = (struct oneshot_claim){ 0 };
+	*c = (struct server_run_claim){ 0 };
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client wants to have run. The types of the body's fields were checked against openapi.json; here is
- * what fits together, what is text, and what the machine allows. */
+/* What a client wants to have run. The types of the body's fields were checked against
+ * openapi.json; here is what fits together, what is text, and what the machine allows. */
 #include "server/run/run.h"
 
 #include "base/utf8.h"
@@ -36,13 +36,13 @@ const struct language *run_languages(size_t *ret_n)
 	return languages;
 }
 
-static const char *text_of(const json_t *body, const char *name)
+static const char *body_text(const json_t *body, const char *name)
 {
 	return json_string_value(json_object_get(body, name));
 }
 
 /* name or name_base64, at most one of them; *ret stays NULL when neither is there. */
-static int read_bytes(const json_t *o, const char *name, unsigned char **ret, size_t *ret_len,
+static int body_bytes(const json_t *o, const char *name, unsigned char **ret, size_t *ret_len,
 		      struct fail *fail)
 {
 	char other[64];
@@ -75,16 +75,16 @@ static int read_bytes(const json_t *o, const char *name, unsigned char **ret, si
 	return 0;
 }
 
-static int read_files(const json_t *list, struct oneshot *o, struct fail *fail)
+static int read_files(const json_t *list, struct server_run *o, struct fail *fail)
 {
 	size_t i;
 	json_t *item;
 
-	if (json_array_size(list) > ONESHOT_FILES_MAX)
-		return fail_set(fail, EINVAL, "files", "files: at most %d", ONESHOT_FILES_MAX);
+	if (json_array_size(list) > SERVER_RUN_FILES_MAX)
+		return fail_set(fail, EINVAL, "files", "files: at most %d", SERVER_RUN_FILES_MAX);
 	json_array_foreach(list, i, item) {
-		struct oneshot_file *f = &o->files[o->n_files];
-		const char *path = text_of(item, "path");
+		struct server_run_file *f = &o->files[o->n_files];
+		const char *path = body_text(item, "path");
 		int r;
 
 		if (!path || !*path || strlen(path) > WIRE_PATH_MAX ||
@@ -95,7 +95,7 @@ static int read_files(const json_t *list, struct oneshot *o, struct fail *fail)
 		if (!f->path)
 			return fail_set(fail, ENOMEM, "files", "out of memory");
 		o->n_files++;
-		r = read_bytes(item, "content", &f->data, &f->len, fail);
+		r = body_bytes(item, "content", &f->data, &f->len, fail);
 		if (r < 0)
 			return r;
 	}
@@ -113,15 +113,17 @@ static bool env_name_ok(const char *name)
 }
 
 /* Nothing of ours, then the language's variables, then the client's. */
-static int read_env(const json_t *given, char **language_env, struct oneshot *o, struct fail *fail)
+static int read_env(const json_t *given, char **language_env, struct server_run *o,
+		    struct fail *fail)
 {
 	_cleanup_(run_env_freep) char **pairs = calloc(json_object_size(given) + 1, sizeof(char *));
 	const char *name;
 	json_t *value;
 	size_t n = 0;
 
-	if (json_object_size(given) > ONESHOT_ENV_MAX)
-		return fail_set(fail, EINVAL, "env", "env: at most %d variables", ONESHOT_ENV_MAX);
+	if (json_object_size(given) > SERVER_RUN_ENV_MAX)
+		return fail_set(fail, EINVAL, "env", "env: at most %d variables",
+				SERVER_RUN_ENV_MAX);
 	if (!pairs)
 		return fail_set(fail, ENOMEM, "env", "out of memory");
 	json_object_foreach((json_t *)(uintptr_t)given, name, value) {
@@ -134,15 +136,15 @@ static int read_env(const json_t *given, char **language_env, struct oneshot *o,
 		}
 		n++;
 	}
-	return run_env(&o->run.limits, (const char *const *)language_env, oneshot_network_env(o),
+	return run_env(&o->run.limits, (const char *const *)language_env, server_run_network_env(o),
 		       (const char *const *)pairs, &o->env) < 0 ?
 		       fail_set(fail, ENOMEM, "env", "out of memory") :
 		       0;
 }
 
 /* The limits as they came, 0 where nothing was said, each within its bound. */
-static int read_limits(const json_t *given, const struct oneshot_bounds *b, struct run_limits *ret,
-		       struct fail *fail)
+static int read_run_limits(const json_t *given, const struct server_run_bounds *b,
+			   struct run_limits *ret, struct fail *fail)
 {
 	const struct {
 		const char *name;
@@ -154,7 +156,7 @@ static int read_limits(const json_t *given, const struct oneshot_bounds *b, stru
 		{ "memory_bytes", 1, RUN_MEMORY_MIN, b->memory_bytes, &ret->memory_bytes },
 		{ "disk_bytes", 1, RUN_DISK_MIN, b->disk_bytes, &ret->disk_bytes },
 		{ "files", 1, 1, b->files, &ret->files },
-		{ "output_bytes", 1, 1, ONESHOT_OUTPUT_BYTES_MAX, &ret->output_bytes },
+		{ "output_bytes", 1, 1, SERVER_RUN_OUTPUT_BYTES_MAX, &ret->output_bytes },
 	};
 	const json_t *pids = json_object_get(given, "pids"), *cpus = json_object_get(given, "cpus");
 
@@ -188,7 +190,7 @@ static int read_limits(const json_t *given, const struct oneshot_bounds *b, stru
 }
 
 /* What a step needs of itself is never more than a client could ask for. */
-static struct run_limits within(struct run_limits l, const struct oneshot_bounds *b)
+static struct run_limits within(struct run_limits l, const struct server_run_bounds *b)
 {
 	l.memory_bytes = MIN(l.memory_bytes, b->memory_bytes);
 	l.disk_bytes = MIN(l.disk_bytes, b->disk_bytes);
@@ -199,9 +201,10 @@ static struct run_limits within(struct run_limits l, const struct oneshot_bounds
 	return l;
 }
 
-/* One step, and that is to run the file with the Python that there is. Who walks in while files are moved needs room
- * beside those who move them, and where there is hardly any memory, every page should be the script's. */
-static bool is_script(const struct oneshot *o)
+/* One step, and that is to run the file with the Python that there is. Its interpreter comes in
+ * while files are moved, which needs some processes; and where there is hardly any memory, every
+ * page should be the script's. */
+static bool is_script(const struct server_run *o)
 {
 	char *const *argv = o->run.argv;
 
@@ -212,8 +215,8 @@ static bool is_script(const struct oneshot *o)
 }
 
 static int read_language(const json_t *body, const struct language *l,
-			 const struct run_limits *given, const struct oneshot_bounds *b,
-			 struct oneshot *o, struct fail *fail)
+			 const struct run_limits *given, const struct server_run_bounds *b,
+			 struct server_run *o, struct fail *fail)
 {
 	const json_t *code = json_object_get(body, "code");
 	_cleanup_(freep) char **env = NULL;
@@ -254,16 +257,16 @@ static int read_language(const json_t *body, const struct language *l,
 }
 
 static int read_command(const json_t *body, const json_t *command, const struct run_limits *given,
-			const struct oneshot_bounds *b, struct oneshot *o, struct fail *fail)
+			const struct server_run_bounds *b, struct server_run *o, struct fail *fail)
 {
 	static const struct language_limits nothing_special;
 	size_t n = json_array_size(command), bytes = (n + 1) * sizeof(char *), i;
 	json_t *word;
 	char *at;
 
-	if (n == 0 || n > ONESHOT_ARGS_MAX)
+	if (n == 0 || n > SERVER_RUN_ARGS_MAX)
 		return fail_set(fail, EINVAL, "command", "command: 1 to %d words",
-				ONESHOT_ARGS_MAX);
+				SERVER_RUN_ARGS_MAX);
 	json_array_foreach(command, i, word)
 		bytes += json_string_length(word) + 1;
 	/* One block, as language_argv() makes it. */
@@ -280,10 +283,10 @@ static int read_command(const json_t *body, const json_t *command, const struct 
 	return read_env(json_object_get(body, "env"), NULL, o, fail);
 }
 
-int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct oneshot *ret,
-		 struct fail *fail)
+int server_run_read(const json_t *body, const struct server_run_bounds *bounds,
+		    struct server_run *ret, struct fail *fail)
 {
-	const char *language = text_of(body, "language"), *template = text_of(body, "template");
+	const char *language = body_text(body, "language"), *template = body_text(body, "template");
 	const json_t *command = json_object_get(body, "command");
 	struct run_limits given = { 0 };
 	int r;
@@ -297,7 +300,7 @@ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct
 		ret->template = WARDEN_TEMPLATE_CODE_INTERPRETER;
 	else
 		return fail_set(fail, ENOENT, "template", "template '%.64s' not found", template);
-	r = read_limits(json_object_get(body, "limits"), bounds, &given, fail);
+	r = read_run_limits(json_object_get(body, "limits"), bounds, &given, fail);
 	if (r == 0 && command)
 		r = read_command(body, command, &given, bounds, ret, fail);
 	if (r == 0 && language) {
@@ -308,12 +311,12 @@ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds, struct
 	if (r == 0)
 		r = read_files(json_object_get(body, "files"), ret, fail);
 	if (r == 0)
-		r = read_bytes(body, "stdin", &ret->input, &ret->input_len, fail);
+		r = body_bytes(body, "stdin", &ret->input, &ret->input_len, fail);
 	ret->fetch_outputs = json_is_true(json_object_get(body, "outputs"));
 	return r;
 }
 
-void oneshot_done(struct oneshot *o)
+void server_run_done(struct server_run *o)
 {
 	for (size_t i = 0; i < o->n_files; i++) {
 		free(o->files[i].path);
@@ -327,7 +330,7 @@ void oneshot_done(struct oneshot *o)
 	free(o->input);
 	json_decref(o->contents);
 	fd_closep(&o->control_fd);
-	oneshot_forget_network(o);
+	server_run_forget_network(o);
 	run_result_done(&o->result);
-	oneshot_release(&o->claim);
+	server_run_release(&o->claim);
 }

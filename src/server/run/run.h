@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One run of code over HTTP: what `glovebox run --json` does, in a box of the warden's that exists for this
- * request alone. run/request.c reads what was asked for, run/box.c makes the box and moves files,
- * run/net.c gives it network, run/watch.c runs a command in it, control/run.c is the conversation.
+ * A run that the server drives: what `glovebox run --json` does, in a box of the warden's that
+ * exists for this request alone. request.c reads what was asked for, box.c makes the box, gives it
+ * network and moves files, step.c runs a command in it, hold.c counts what it holds, control/run.c
+ * is the conversation.
  */
 #pragma once
 
@@ -13,12 +14,12 @@
 #include "store/store.h"
 #include "wire/wire.h"
 
-#define ONESHOT_FILES_MAX 256
-#define ONESHOT_ENV_MAX 256
-#define ONESHOT_ARGS_MAX 1024
-#define ONESHOT_OUTPUT_FILES_MAX 1000
-#define ONESHOT_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
-#define ONESHOT_TICK_MS 20 /* how often the counters of a command are looked at */
+#define SERVER_RUN_FILES_MAX 256
+#define SERVER_RUN_ENV_MAX 256
+#define SERVER_RUN_ARGS_MAX 1024
+#define SERVER_RUN_OUTPUT_FILES_MAX 1000
+#define SERVER_RUN_OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
+#define SERVER_RUN_TICK_MS 20 /* how often the counters of a command are looked at */
 
 struct language;
 struct outlet;
@@ -30,56 +31,55 @@ void run_languages_free(void);
 /* Those that were loaded. */
 const struct language *run_languages(size_t *ret_n);
 
-struct oneshot_file {
+struct server_run_file {
 	char *path; /* relative to the home, or absolute */
 	unsigned char *data;
 	size_t len;
 };
 
-struct oneshot_step {
+struct server_run_step {
 	char **argv; /* NULL-terminated */
 	struct run_limits limits;
 };
 
 /* What a run has of what is everybody's: run/hold.c. */
-struct oneshot_claim {
+struct server_run_claim {
 	struct share *share; /* of its key; NULL: it has nothing */
 	size_t held;         /* bytes of its result that count, */
 	size_t small;        /* and those that do not */
 };
 
-struct oneshot {
-	struct link *link;
+struct server_run {
 	enum warden_template template;
 	char *code; /* or NULL: argv was given */
 	size_t code_len;
 	char *code_file;
 	bool has_compile;
-	struct oneshot_step compile;
-	struct oneshot_step run;
+	struct server_run_step compile;
+	struct server_run_step run;
 	char **env; /* "NAME=value", NULL-terminated */
 	unsigned char *input;
 	size_t input_len;
-	struct oneshot_file files[ONESHOT_FILES_MAX];
+	struct server_run_file files[SERVER_RUN_FILES_MAX];
 	size_t n_files;
 	bool fetch_outputs;
 	bool script; /* of the kind that a loaded interpreter can become */
-	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any more. */
+	/* Where output goes as it comes; NULL: into the result. Negative: nobody wants it any
+	 * more. */
 	int (*emit)(void *arg, bool is_err, const void *data, size_t len);
 	void *emit_arg;
-	/* For emit(), whenever it waits: looks at the clock and the counters. False: the run is over, so there is nothing
-	 * to wait for. NULL while no command runs. */
+	/* For emit(), whenever it waits: looks at the clock and the counters. False: the run is
+	 * over, so there is nothing to wait for. NULL while no command runs. */
 	bool (*goes_on)(void *arg);
 	void *goes_on_arg;
 	bool cancelled; /* atomic: somebody else says that nobody wants it any more */
-	int client_fd;  /* who hangs up here wants it no more; -EBADF: that is said as above */
-	struct oneshot_claim claim;
+	int client_fd;  /* a client that hangs up wants it no more; -EBADF: that is said as above */
+	struct server_run_claim claim;
 
 	struct server *server;
 	char key_id[STORE_ID_SIZE];
-	struct network
-		network; /* what it may reach; egress has taken it over once there is an outlet */
-	struct outlet *outlet; /* or NULL */
+	struct network network; /* what it may reach; egress' own once there is an outlet */
+	struct outlet *outlet;  /* or NULL */
 
 	char id[WARDEN_ID_SIZE]; /* of the box; empty: there is none */
 	int control_fd;
@@ -87,13 +87,13 @@ struct oneshot {
 	struct run_result result;
 };
 
-#define ONESHOT_INIT                                                                               \
+#define SERVER_RUN_INIT                                                                            \
 	{                                                                                          \
 		.client_fd = -EBADF, .control_fd = -EBADF                                          \
 	}
 
 /* What clients may ask for at most. */
-struct oneshot_bounds {
+struct server_run_bounds {
 	uint64_t memory_bytes;
 	uint64_t disk_bytes;
 	uint64_t files;
@@ -102,44 +102,45 @@ struct oneshot_bounds {
 	uint64_t timeout_us;
 };
 
-/* Before the rest is read: settings of the network (NULL: none). -EBADMSG: *fail says what the client should change. */
-_must_check_ int oneshot_read_network(struct server *s, const char *key_id, const json_t *settings,
-				      struct oneshot *o, struct fail *fail);
-/* Reads the body, which openapi.json has checked. Negative: *fail says what the client should change. */
-_must_check_ int oneshot_read(const json_t *body, const struct oneshot_bounds *bounds,
-			      struct oneshot *ret, struct fail *fail);
-void oneshot_done(struct oneshot *o);
+/* Before the rest is read: settings of the network (NULL: none). -EBADMSG: *fail says what the
+ * client should change. */
+_must_check_ int server_run_read_network(struct server *s, const char *key_id,
+					 const json_t *settings, struct server_run *o,
+					 struct fail *fail);
+/* Reads the body, which openapi.json has checked. Negative: *fail says what the client should
+ * change. */
+_must_check_ int server_run_read(const json_t *body, const struct server_run_bounds *bounds,
+				 struct server_run *ret, struct fail *fail);
+void server_run_done(struct server_run *o);
 
-/* Before it is run: -EUSERS when the key has max runs already. oneshot_done() undoes it. */
-_must_check_ int oneshot_begin(struct oneshot *o, const char *key_id, size_t max);
+/* Before it is run: -EUSERS when the key has max runs already. server_run_done() undoes it. */
+_must_check_ int server_run_begin(struct server_run *o, const char *key_id, size_t max);
 
-/* Makes the box, runs everything, ends the box. The result is complete whatever it returns; negative: the
- * service could not do it, *fail says why. */
-_must_check_ int oneshot_run(struct oneshot *o, struct fail *fail);
+/* Makes the box, runs everything, ends the box. The result is complete whatever it returns;
+ * negative: the service could not do it, *fail says why. */
+_must_check_ int server_run_execute(struct server_run *o, struct fail *fail);
 
-/* Who takes over the claim gives it back with this; oneshot_done() does so otherwise. */
-void oneshot_release(struct oneshot_claim *c);
+/* Gives a claim back that was taken over; server_run_done() does so otherwise. */
+void server_run_release(struct server_run_claim *c);
 
-/* --- between oneshot_*.c ------------------------------------------------------------------------- */
+/* --- among its files -------------------------------------------------------------------------- */
 
-/* So many bytes more of a result that is kept; -EDQUOT: its key's results, or all together, are as large as they may be. */
-_must_check_ int oneshot_hold(struct oneshot *o, size_t bytes);
-#define ONESHOT_FULL                                                                               \
-	"the service holds as many results as it may, of this key or of all: try again in a moment, or take the output as it comes"
+/* So many bytes more of a result that is kept; -EDQUOT: its key's results, or all together, are as
+ * large as they may be. */
+_must_check_ int server_run_hold(struct server_run *o, size_t bytes);
+#define SERVER_RUN_FULL                                                                            \
+	"the service holds as many results as it may, of this key or of all: try again in a "      \
+	"moment, or take the output as it comes"
 
 /* A socket for an operation in the box. */
-_must_check_ int oneshot_op(struct oneshot *o, enum wire_type type, const void *data, size_t len);
-_must_check_ int oneshot_usage(struct oneshot *o, struct warden_usage *ret);
-_must_check_ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step,
-			       struct run_usage *usage, struct fail *fail);
-_must_check_ int oneshot_send_files(struct oneshot *o, struct fail *fail);
-_must_check_ int oneshot_fetch_outputs(struct oneshot *o, struct fail *fail);
+_must_check_ int server_run_op(struct server_run *o, enum wire_type type, const void *data,
+			       size_t len);
+_must_check_ int server_run_usage(struct server_run *o, struct warden_usage *ret);
+_must_check_ int server_run_do_step(struct server_run *o, const struct server_run_step *step,
+				    struct run_usage *usage, struct fail *fail);
 
 /* The variables for a box that has network; NULL: it has none. */
-const char *const *oneshot_network_env(const struct oneshot *o);
-_must_check_ int oneshot_open_network(struct oneshot *o, struct fail *fail);
-/* The box is gone: what it did with its network goes into the result. */
-void oneshot_end_network(struct oneshot *o);
-void oneshot_forget_network(struct oneshot *o);
+const char *const *server_run_network_env(const struct server_run *o);
+void server_run_forget_network(struct server_run *o);
 
-json_t *oneshot_json(const struct oneshot *o);
+json_t *server_run_json(const struct server_run *o);

@@ -245,7 +245,7 @@ static int read_transform(struct network *n, const char *host, const json_t *rul
 }
 
 /* {host: [{transform: {headers: {name: value}}, tls: bool}]} */
-static int read_headers(const json_t *rules, struct network *ret, struct fail *fail)
+static int network_read_headers(const json_t *rules, struct network *ret, struct fail *fail)
 {
 	size_t n_hosts = json_object_size(rules);
 	const char *host;
@@ -326,7 +326,7 @@ static int network_read_settings(const json_t *settings, enum network_internet i
 	n->base_allow = all && internet != NETWORK_NO_INTERNET;
 	r = read_lists(allow, deny, n, fail);
 	if (r == 0)
-		r = read_headers(json_object_get(settings, "rules"), n, fail);
+		r = network_read_headers(json_object_get(settings, "rules"), n, fail);
 	if (r == 0 && !all && !has_lists && internet != NETWORK_NO_INTERNET)
 		r = add_default_sets(n, c->egress_default, fail);
 	return r;

@@ -173,7 +173,7 @@ struct outlet *sandbox_outlet(struct sandbox *b);
 /* What the warden counts of it. */
 _must_check_ int sandbox_usage(struct sandbox *b, struct warden_usage *ret);
 /*
- * Which limit ended a command of it; *l has those of the command itself, the sandbox's are filled in.
- * What was killed or denied since somebody last asked here counts, so it is told once.
+ * Which limit ended a command of it; *l has those of the command itself, the sandbox's are filled
+ * in. What was killed or denied since somebody last asked here counts, so it is told once.
  */
 enum run_limit sandbox_judge(struct sandbox *b, const struct wire_exit *end, struct run_limits *l);

@@ -176,7 +176,7 @@ int sandbox_add(struct server *s, struct store_sandbox *info, const struct warde
 
 	if (!b)
 		return -ENOMEM;
-	sandbox_ref(b); /* the table's; the first one is the caller's */
+	sandbox_ref(b);              /* the table's; the first one is the caller's */
 	b->counted = max_of_key > 0; /* a new one: all counters are zero */
 	if (b->info.envd_token)
 		token_digest(b->info.envd_token, b->token_digest);

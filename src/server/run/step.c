@@ -18,7 +18,7 @@
 
 struct step_guard {
 	struct run_guard guard;
-	struct oneshot *oneshot;
+	struct server_run *run;
 	struct warden_usage before; /* what an earlier step used */
 	struct wire_frame frame;
 };
@@ -30,7 +30,7 @@ static void step_look(struct run_guard *g)
 	struct run_usage *to = g->usage;
 	struct warden_usage u;
 
-	if (oneshot_usage(s->oneshot, &u) < 0)
+	if (server_run_usage(s->run, &u) < 0)
 		return; /* a box that is gone: what the last look said stays */
 	to->cpu_user_us = u.cpu_user_us - before->cpu_user_us;
 	to->cpu_system_us = u.cpu_system_us - before->cpu_system_us;
@@ -45,19 +45,19 @@ static void step_look(struct run_guard *g)
 	g->seen.memory = run_memory(u.memory_now, u.memory_shmem, u.disk_used);
 	g->seen.memory_kills = u.oom_kills - before->oom_kills;
 	g->seen.pids_denied = u.pids_denied - before->pids_denied;
-	g->seen.cpu_counted = s->oneshot->result.isolation.cgroup_features & CGROUP_CPUACCT;
+	g->seen.cpu_counted = s->run->result.isolation.cgroup_features & CGROUP_CPUACCT;
 	g->seen.cpu_us = u.cpu_us - before->cpu_us;
 }
 
 static void step_emit(struct run_guard *g, bool is_err, const void *data, size_t len)
 {
-	struct oneshot *o = ((struct step_guard *)g->arg)->oneshot;
+	struct server_run *o = ((struct step_guard *)g->arg)->run;
 
 	if (o->emit) {
 		if (o->emit(o->emit_arg, is_err, data, len) < 0)
 			run_guard_end(g, RUN_SIGNAL, "nobody reads the output any more");
-	} else if (oneshot_hold(o, len) < 0) {
-		run_guard_end(g, RUN_SETUP_ERROR, ONESHOT_FULL);
+	} else if (server_run_hold(o, len) < 0) {
+		run_guard_end(g, RUN_SETUP_ERROR, SERVER_RUN_FULL);
 	} else if (buf_add(is_err ? &g->result->err : &g->result->out, data, len) < 0) {
 		run_guard_end(g, RUN_SETUP_ERROR, "no memory for the output");
 	}
@@ -65,7 +65,7 @@ static void step_emit(struct run_guard *g, bool is_err, const void *data, size_t
 
 static void step_wait(struct run_guard *g, struct pollfd polls[static RUN_GUARD_POLLS])
 {
-	const struct oneshot *o = ((const struct step_guard *)g->arg)->oneshot;
+	const struct server_run *o = ((const struct step_guard *)g->arg)->run;
 
 	polls[0] = (struct pollfd){ .fd = o->client_fd, .events = POLLRDHUP };
 	polls[1] = (struct pollfd){ .fd = o->server->stop_fd, .events = POLLIN };
@@ -74,7 +74,7 @@ static void step_wait(struct run_guard *g, struct pollfd polls[static RUN_GUARD_
 static void step_woken(struct run_guard *g, const struct pollfd polls[static RUN_GUARD_POLLS],
 		       bool heard)
 {
-	const struct oneshot *o = ((const struct step_guard *)g->arg)->oneshot;
+	const struct server_run *o = ((const struct step_guard *)g->arg)->run;
 
 	(void)heard;
 	if (polls[0].revents || polls[1].revents ||
@@ -87,7 +87,7 @@ static bool step_goes_on(void *arg)
 {
 	struct step_guard *s = arg;
 
-	if (__atomic_load_n(&s->oneshot->cancelled, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&s->run->cancelled, __ATOMIC_RELAXED))
 		run_guard_end(&s->guard, RUN_SIGNAL, "interrupted");
 	return run_guard_goes_on(&s->guard);
 }
@@ -104,7 +104,7 @@ static int step_send_strings(int sock, enum wire_type type, char *const *strings
 }
 
 /* A socket on which the command reports. */
-static int step_start(struct oneshot *o, const struct oneshot_step *step, bool with_input)
+static int step_start(struct server_run *o, const struct server_run_step *step, bool with_input)
 {
 	const struct warden_limits limits = {
 		.memory_bytes = step->limits.memory_bytes,
@@ -124,7 +124,7 @@ static int step_start(struct oneshot *o, const struct oneshot_step *step, bool w
 	exec_limits(&o->result.isolation, &limits, &q);
 	if (!(o->result.isolation.cgroup_features & CGROUP_CPUACCT))
 		q.cpu_max_s = (step->limits.cpu_time_us + 999999) / 1000000;
-	sock = oneshot_op(o, WIRE_EXEC, &q, sizeof(q));
+	sock = server_run_op(o, WIRE_EXEC, &q, sizeof(q));
 	if (sock < 0)
 		return sock;
 	r = wire_send(sock, WIRE_CWD, RUN_HOME, strlen(RUN_HOME));
@@ -143,8 +143,8 @@ static int step_start(struct oneshot *o, const struct oneshot_step *step, bool w
 	return sock;
 }
 
-int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run_usage *usage,
-		  struct fail *fail)
+int server_run_do_step(struct server_run *o, const struct server_run_step *step,
+		       struct run_usage *usage, struct fail *fail)
 {
 	static const struct run_guard_ops ops = { step_look, step_emit, step_wait, step_woken };
 	bool with_input = step == &o->run && o->input;
@@ -153,14 +153,14 @@ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run
 
 	if (!s)
 		return fail_set(fail, ENOMEM, "run", "out of memory");
-	s->oneshot = o;
+	s->run = o;
 	s->guard = (struct run_guard){
 		.ops = &ops,
 		.arg = s,
 		.limits = &step->limits,
 		.words = &run_words_fields,
 		.program = step->argv[0],
-		.tick_us = UINT64_C(1000) * ONESHOT_TICK_MS,
+		.tick_us = UINT64_C(1000) * SERVER_RUN_TICK_MS,
 		.input_fd = -EBADF,
 		.input = o->input,
 		.input_len = o->input_len,
@@ -171,7 +171,7 @@ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run
 		.usage = usage,
 	};
 	o->result.exit_code = -1;
-	r = oneshot_usage(o, &s->before);
+	r = server_run_usage(o, &s->before);
 	if (r < 0)
 		return fail_set(fail, -r, "run", "the box is gone");
 	s->guard.sock = step_start(o, step, with_input);
@@ -186,5 +186,5 @@ int oneshot_watch(struct oneshot *o, const struct oneshot_step *step, struct run
 	r = run_guard(&s->guard);
 	o->goes_on = NULL;
 	fd_close(s->guard.sock);
-	return r < 0 ? fail_set(fail, -r, "run", "cannot watch the command: %s", strerror(-r)) : 0;
+	return r < 0 ? fail_set(fail, -r, "run", "cannot guard the command: %s", strerror(-r)) : 0;
 }
