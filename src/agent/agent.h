@@ -12,8 +12,8 @@ struct agent_request;
 #define AGENT_PIDS_FD 4  /* a /proc with every process, which nobody else has, or nothing */
 #define AGENT_JOIN_MAX 7 /* cgroups a command joins */
 
-/* The cgroups that commands join which bring none of their own (WIRE_LEAF), and what they all may use:
- * a command started by sudo gets the limits of the last one that the host asked for. */
+/* The cgroups that commands join which bring none of their own (WIRE_LEAF), and what they all may
+ * use: a command started by sudo gets the limits of the last one that the host asked for. */
 struct agent_defaults {
 	int join_fds[AGENT_JOIN_MAX];
 	size_t n_join;
@@ -35,7 +35,8 @@ struct agent_user {
 	uint32_t groups[AGENT_GROUPS_MAX]; /* the supplementary ones, of /etc/group */
 };
 
-/* user.c: -ENOENT when there is no such user. What it reads may have been written by anything in the box. */
+/* user.c: -ENOENT when there is no such user. What it reads may have been written by anything in
+ * the box. */
 _must_check_ int agent_user_lookup(const char *name, struct agent_user *ret);
 _must_check_ int agent_user_find(const char *passwd_path, const char *group_path, const char *name,
 				 struct agent_user *ret);
@@ -53,8 +54,8 @@ _must_check_ int agent_read_bounding_set(void);
 /* The rest is for forked children. Was the box made with a root that commands can be? */
 bool agent_has_root(void);
 
-/* For file operations. uid 0 keeps CHOWN, DAC_OVERRIDE, FOWNER and FSETID, nobody else keeps anything.
- * -EPERM for uid 0 in a box that was not made for it. */
+/* For file operations. uid 0 keeps CHOWN, DAC_OVERRIDE, FOWNER and FSETID, nobody else keeps
+ * anything. -EPERM for uid 0 in a box that was not made for it. */
 _must_check_ int agent_become_user(const struct agent_user *user);
 
 /* For programs. uid 0 keeps the box root's short list, nobody else keeps anything. */
@@ -67,8 +68,10 @@ _must_check_ int agent_become(uint32_t uid, uint32_t gid);
 _must_check_ int agent_lower_capabilities(void);
 _must_check_ int agent_raise_capabilities(void);
 
-/* For a child that has started a command of another user and has nothing left to do but to end it. */
+/* For a child that has started a command of another user and has nothing left to do but to end
+ * it. */
 _must_check_ int agent_keep_kill(void);
 
-/* main.c: the /proc to look for processes in. Where a kernel cannot make one for us, the one that all see. */
+/* main.c: the /proc to look for processes in. Where a kernel cannot make one for us, the one that
+ * all see. */
 int agent_pids(void);

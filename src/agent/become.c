@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the agent's credentials to a payload's: no capability in any set, none obtainable, no groups but
- * its own. Only uid 0 of a box that was made with a root keeps something, and that is a short list.
- * no_new_privs, seccomp and Landlock are not set here: they were put on before the agent itself was
- * executed, so nothing in a box ever ran without them.
+ * From the agent's credentials to a payload's: no capability in any set, none obtainable, no groups
+ * but its own. Only uid 0 of a box that was made with a root keeps something, and that is a short
+ * list. no_new_privs, seccomp and Landlock are not set here: they were put on before the agent
+ * itself was executed, so nothing in a box ever ran without them.
  */
 #include "agent/agent.h"
 
@@ -26,8 +26,8 @@
 /* The agent's own: to start commands as the user, to empty their bounding set, to end them. */
 #define AGENT_CAPS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL))
 
-/* Programs of the box's root: executing one gives it what the bounding set has, which is the short list.
- * Nobody can change these bits again: that takes SETPCAP, which is not on it. */
+/* Programs of the box's root: executing one gives it what the bounding set has, which is the short
+ * list. Nobody can change these bits again: that takes SETPCAP, which is not on it. */
 #define ROOT_BITS (SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
 /* Read once: it can only shrink. */
@@ -56,8 +56,8 @@ static int get_permitted(uint64_t *ret)
 	return 0;
 }
 
-/* Executed as uid 0 we were permitted all that the bounding set has: one call instead of forty. Nobody else drops
- * anything. */
+/* Executed as uid 0 we were permitted all that the bounding set has: one call instead of forty.
+ * Nobody else drops anything. */
 int agent_read_bounding_set(void)
 {
 	return get_permitted(&bounding_set);
@@ -76,8 +76,8 @@ int agent_lower_capabilities(void)
 	uint64_t permitted = 0;
 	int r = get_permitted(&permitted);
 
-	/* Otherwise the kernel would put back what is about files whenever a pipe has been made as the
-	 * user. Whoever becomes somebody sets these bits anew. */
+	/* Otherwise the kernel would put back what is about files whenever a pipe has been made as
+	 * the user. A child that becomes a user sets these bits anew. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
 		return -errno;
 	return r < 0 ? r : set_capabilities(permitted, permitted & AGENT_CAPS);

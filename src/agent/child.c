@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a command between fork and exec. It joins its cgroup first, so that even the memory for
- * its arguments is its own, then reads what to run from the operation's socket, becomes the user and
- * executes.
+ * The life of a command between fork and exec. It joins its cgroup first, so that even the memory
+ * for its arguments is its own, then reads what to run from the operation's socket, becomes the
+ * user and executes.
  */
 #include "agent/child.h"
 
@@ -75,7 +75,8 @@ int agent_pipe(const struct wire_exec *q, int *ret_read, int *ret_write)
 	r = pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0;
 	(void)setfsuid(getuid());
 	(void)setfsgid(getgid());
-	/* Which made the kernel forget that we die with whoever made the box, also when we are frozen. */
+	/* Which made the kernel forget that we die with the process that made the box, also when we
+	 * are frozen. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r < 0)
 		return r;
@@ -84,8 +85,8 @@ int agent_pipe(const struct wire_exec *q, int *ret_read, int *ret_write)
 	return 0;
 }
 
-/* Where an interpreter looks for its pipes. Nothing of ours is there: in the agent, whose numbers these are,
- * control socket and signals are. */
+/* Where an interpreter looks for its pipes. Nothing of ours is there: in the agent, whose numbers
+ * these are, control socket and signals are. */
 static int set_kernel_fds(const struct agent_child *c)
 {
 	if (!c->kernel)
@@ -115,8 +116,8 @@ static int set_stdio(const struct agent_child *c)
 	return 0;
 }
 
-/* So that /dev/stdout can be opened by name. Only where the box has a root we may give things away; for
- * others it is a convenience lost. */
+/* So that /dev/stdout can be opened by name. Only where the box has a root we may give things away;
+ * for others it is a convenience lost. */
 static void give_stdio(const struct agent_child *c, const struct agent_user *user)
 {
 	if (!c->own_stdio || user->uid == c->request.uid || user->uid == 0 ||

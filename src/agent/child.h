@@ -16,7 +16,8 @@ void agent_keep_fds(const int *fds, size_t n);
 _must_check_ int agent_join_cgroups(const int *fds, size_t n);
 void agent_unblock_signals(void);
 
-/* In the agent: a pipe that belongs to the user, so that /dev/stdout and /dev/stderr can be opened by name. */
+/* In the agent: a pipe that belongs to the user, so that /dev/stdout and /dev/stderr can be opened
+ * by name. */
 _must_check_ int agent_pipe(const struct wire_exec *q, int *ret_read, int *ret_write);
 
 struct agent_child {

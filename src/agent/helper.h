@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forked children that do one thing by themselves: a file operation, a sudo, a spill. Bounded, or a flood of
- * requests would be a flood of processes. */
+/* Forked children that do one thing by themselves: a file operation, a sudo, a spill. Bounded, or a
+ * flood of requests would be a flood of processes. */
 #pragma once
 
 #include "base/util.h"

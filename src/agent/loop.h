@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's loop: before each wait every part says anew what it waits for, so there is no registration
- * to keep in step with the descriptors. A callback may close any other descriptor of the round, so each
- * looks first whether its own is still open.
+ * The agent's loop: before each wait every part says anew what it waits for, so there is no
+ * registration to keep in step with the descriptors. A callback may close any other descriptor of
+ * the round, so each looks first whether its own is still open.
  */
 #pragma once
 
@@ -16,8 +16,8 @@ void loop_watch(int fd, short events, void (*ready)(void *object, short events),
 /* Wakes at that time, of clock_boot_us(), at the latest. */
 void loop_wake_at(uint64_t when_us);
 
-/* The time of this round: looking at the clock for each of hundreds of ended commands took longer than
- * anything else. */
+/* The time of this round: looking at the clock for each of hundreds of ended commands took longer
+ * than anything else. */
 uint64_t loop_now(void);
 
 /* One round: waits, then calls those that have something. */

@@ -2,21 +2,24 @@
 /*
  * The agent: pid 1 of a box.
  *
- * Runs as     the box's uid 0 with CAP_SETUID, CAP_SETGID, CAP_SETPCAP and CAP_KILL (to start and end
- *             commands as the user, and to empty their bounding set); in a box with a root it can also hand
- *             on that root's short list, which it does not use itself; where only one id is mapped, as
- *             that id without any capability. Under the box's seccomp filter and Landlock rules.
- * Holds       the control socket, a view of all the box's processes, the cgroups that commands join, per command and interpreter its sockets
- *             and pipes, and in a box with a root the socket that sudo connects to.
+ * Runs as     the box's uid 0 with CAP_SETUID, CAP_SETGID, CAP_SETPCAP and CAP_KILL (to start and
+ *             end commands as the user, and to empty their bounding set); in a box with a root it
+ *             can also hand on that root's short list, which it does not use itself; where only one
+ *             id is mapped, as that id without any capability. Under the box's seccomp filter and
+ *             Landlock rules.
+ * Holds       the control socket, a view of all the box's processes, the cgroups that commands
+ *             join, per command and interpreter its sockets and pipes, and in a box with a root the
+ *             socket that sudo connects to.
  * Reads       messages from the host, bytes that commands print, and what interpreters say.
  * Must never  be trusted: after the first foreign instruction, every byte from here is hostile to
  *             the host, which checks it as such.
  *
- * Theory of operation: one thread, one loop (loop.c), fixed tables of commands (command/command.h), interpreters and
- * cells (kernel/kernel.h). File operations and sudo are forked children that talk on their socket themselves. The end of the control
- * socket ends the agent, and with pid 1 the kernel ends everything else in the box.
+ * Theory of operation: one thread, one loop (loop.c), fixed tables of commands (command/command.h),
+ * interpreters and cells (kernel/kernel.h). File operations and sudo are forked children that talk
+ * on their socket themselves. The end of the control socket ends the agent, and with pid 1 the
+ * kernel ends everything else in the box.
  *
- * The same image is `sudo` in a box: whoever is not pid 1 is that.
+ * The same image is `sudo` in a box: where it is not pid 1 it is that.
  */
 #include "agent/command/command.h"
 #include "agent/fs/fs.h"
@@ -37,7 +40,8 @@
 
 #define NOFILE 8192 /* more than the tables here can hold at once */
 
-/* Until the host asks for a command: what it would. An adopted interpreter may come first, and use sudo. */
+/* Until the host asks for a command: what it would. An adopted interpreter may come first, and use
+ * sudo. */
 struct agent_defaults agent_defaults = {
 	.request = { .oom_score_adj = PAYLOAD_OOM_SCORE,
 		     .fsize_max = UINT64_MAX,
@@ -76,8 +80,9 @@ static void take_files(const struct wire_frame *f, int sock)
 		refuse_operation(sock, pid);
 	else
 		fd_close(sock);
-	/* Files come before a run's command, for which nothing is started until they are there. It is counted together
-	 * with us, so whoever brought them has to be gone: he would have the place of one of its processes. */
+	/* Files come before a run's command, for which nothing is started until they are there. It
+	 * is counted together with us, so the helper that brought them has to be gone: it would
+	 * have the place of one of its processes. */
 	if (pid > 0 && f->head.type == WIRE_PUT)
 		helper_await(pid);
 }
@@ -121,8 +126,8 @@ static void control_ready(void *object, short events)
 
 	(void)object;
 	(void)events;
-	/* No number is free for its descriptors. Whoever asked sees his socket close. But without its leaf a box would
-	 * run commands outside their limits. */
+	/* No number is free for its descriptors. The host sees its socket close. But without its
+	 * leaf a box would run commands outside their limits. */
 	if (r == -EMFILE && f.head.type != WIRE_LEAF)
 		return;
 	if (r <= 0)
@@ -213,8 +218,8 @@ static void agent_reap(void)
 	}
 }
 
-/* Control and signals and sudo, each command's four and its followers, the short operations, each kernel's five,
- * each cell and the two helpers that it may have. */
+/* Control and signals and sudo, each command's four and its followers, the short operations, each
+ * kernel's five, each cell and the two helpers that it may have. */
 _Static_assert(3 + COMMANDS_MAX * (4 + FOLLOWERS_MAX) + WRITERS_MAX + LISTERS_MAX +
 			       KERNEL_SLOTS * 5 + CELLS_MAX * 3 + KERNEL_LISTERS_MAX <=
 		       LOOP_WATCHES_MAX,
@@ -229,7 +234,8 @@ static _noreturn_ void agent_serve(void)
 		listers_watch();
 		kernels_watch();
 		sudo_watch();
-		/* Last: what is freed in a round is not given out again in it (but writers: command/input.c). */
+		/* Last: what is freed in a round is not given out again in it (but writers:
+		 * command/input.c). */
 		loop_watch(AGENT_CONTROL_FD, POLLIN, control_ready, NULL);
 		loop_wait();
 		agent_reap();

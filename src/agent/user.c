@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Users of the box, and the environment and directory that a process of theirs begins with. The box's
- * /etc/passwd and /etc/group may have been written by anything that runs in it. They are read by hand, with
- * a bound on everything, because the C library's readers have none.
+ * Users of the box, and the environment and directory that a process of theirs begins with. The
+ * box's /etc/passwd and /etc/group may have been written by anything that runs in it. They are read
+ * by hand, with a bound on everything, because the C library's readers have none.
  */
 #include "agent/agent.h"
 
@@ -189,7 +189,7 @@ int agent_user_lookup(const char *name, struct agent_user *ret)
 	return agent_user_find("/etc/passwd", "/etc/group", name, ret);
 }
 
-/* --- what a process of its gets ------------------------------------------------------------------- */
+/* --- what a process of its gets -------------------------------------------------------------- */
 
 static size_t name_len(const char *variable)
 {

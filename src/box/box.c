@@ -24,9 +24,9 @@
 uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes)
 {
 	/*
-	 * Files of a box live in memory and the kernel charges them to whoever writes them, so the cap
-	 * that it enforces is for both together. Whoever runs the command watches that memory alone
-	 * stays within its limit; see docs/ARCHITECTURE.md, "Memory and disk".
+	 * Files of a box live in memory and the kernel charges them to the process that writes
+	 * them, so the cap that it enforces is for both together. What runs the command watches
+	 * that memory alone stays within its limit; see docs/ARCHITECTURE.md, "Memory and disk".
 	 */
 	return memory_bytes + disk_bytes;
 }
@@ -105,8 +105,8 @@ static int send_go(struct box *b, const struct setup *s, int userns_fd, struct f
 
 	if (b->ids.kind == IDS_RANGE && control_on("idmap")) {
 		r = open_layers(s, userns_fd, layers);
-		/* A kernel or file system that cannot: the host's files belong to nobody then, and the
-		 * report says so. */
+		/* A kernel or file system that cannot: the host's files belong to nobody then, and
+		 * the report says so. */
 		if (r < 0 && r != -EINVAL && r != -EOPNOTSUPP && r != -ENOSYS)
 			return fail_set(fail, -r, "layers",
 					"cannot map the owners of %s's files into the box: %s",
@@ -224,9 +224,9 @@ static int pairs_open(struct pairs *p, bool with_net)
 }
 
 /*
- * A process with the effective id that made a user namespace has all power over it and only over it. So the clone
- * is made with that of the owner of boxes; the id for files stays ours, and all capabilities do. Nothing could go on
- * from a way back that failed.
+ * A process with the effective id that made a user namespace has all power over it and only over
+ * it. So the clone is made with that of the owner of boxes; the id for files stays ours, and all
+ * capabilities do. Nothing could go on from a way back that failed.
  */
 static pid_t clone_for(uid_t owner, int cgroup_fd, int *ret_pidfd)
 {
@@ -332,8 +332,8 @@ int box_create(struct box_host *h, const struct box_template *t, const struct bo
 		if (t->usr)
 			s.layer_path[s.n_layers++] = t->layer[i].usr;
 	}
-	/* A box that died since we cleaned up may have left its cgroup under the number we got: take
-	 * another one; whoever starts next cleans that up. */
+	/* A box that died since we cleaned up may have left its cgroup under the number we got:
+	 * take another one; the next start cleans that up. */
 	for (int attempt = 0; attempt < 3; attempt++) {
 		r = try_create(h, &s, &cap, &b, fail);
 		if (r == 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A box: sealed namespaces with an agent inside, and the handles by which it is driven and ended. Its
- * identity on this side is descriptors (pidfd, control socket, cgroups), never something it says.
+ * A box: sealed namespaces with an agent inside, and the handles by which it is driven and ended.
+ * Its identity on this side is descriptors (pidfd, control socket, cgroups), never something it
+ * says.
  */
 #pragma once
 
@@ -15,12 +16,14 @@
 struct box_host {
 	struct cgroup_host cgroups;
 	struct ids_host ids;
-	int agent_fd; /* the agent's image, a sealed memfd: made for the first box, see box_host_agent() */
-	/* As root: the user that owns the boxes' user namespaces. A process of it, without any power over the
-	 * host, can go into those that it is given the descriptors of (src/zygote). 0: we own them, and none
-	 * goes in. */
+	/* the agent's image, a sealed memfd: made for the first box, see box_host_agent() */
+	int agent_fd;
+	/* As root: the user that owns the boxes' user namespaces. A process of it, without any
+	 * power over the host, can go into those that it is given the descriptors of (src/zygote).
+	 * 0: we own them, and none goes in. */
 	uid_t owner;
-	/* Boxes are made all the time: what makes a single one ready sooner by another CPU's work is not worth it. */
+	/* Boxes are made all the time: what makes a single one ready sooner by another CPU's work
+	 * is not worth it. */
 	bool busy;
 };
 
@@ -35,12 +38,15 @@ struct box_template {
 		const char *usr;
 	} layer[BOX_LAYERS_MAX];
 	size_t n_layers;
-	bool root_user; /* its commands may run as the box's uid 0, with the short list of setup/process.c */
-	/* Only the ordinary user is ever in it, the template has nothing in his places (/home/user, /tmp, /var/tmp), and
-	 * no snapshot is taken: then nothing of the template need be writable. Not with root_user or layers. */
+	/* its commands may run as the box's uid 0, with the short list of setup/process.c */
+	bool root_user;
+	/* Only the ordinary user is ever in it, the template has nothing in that user's places
+	 * (/home/user, /tmp, /var/tmp), and no snapshot is taken: then nothing of the template need
+	 * be writable. Not with root_user or layers. */
 	bool fixed;
-	/* For one command, after which nothing is asked of it: no interpreter will be in it, so its agent needs no view of
-	 * every process, and both may be counted together (cgroup_can_share()). */
+	/* For one command, after which nothing is asked of it: no interpreter will be in it, so its
+	 * agent needs no view of every process, and both may be counted together
+	 * (cgroup_can_share()). */
 	bool one_command;
 };
 
@@ -68,7 +74,8 @@ struct box {
 	int pidfd;
 	int control_fd;
 	int setup_fd; /* where the set-up reports, until box_await() */
-	int scratch_fd; /* root of the writable layer: for fstatfs() only, nothing resolves paths here */
+	/* root of the writable layer: for fstatfs() only, nothing resolves paths here */
+	int scratch_fd;
 	uint64_t disk_bytes;
 	bool frozen;
 	struct setup_report report;
@@ -86,14 +93,15 @@ struct box {
 
 /* Opens what boxes need and removes what boxes of dead processes left behind. */
 _must_check_ int box_host_open(struct box_host *ret, struct fail *fail);
-/* Makes the agent's image, if that has not been done: for who wants to know before the first box. */
+/* Makes the agent's image, if that has not been done: for who wants to know before the first
+ * box. */
 _must_check_ int box_host_agent(struct box_host *h, struct fail *fail);
 void box_host_close(struct box_host *h);
 
 /*
- * Starts to build a box; limits is what everything in it together may use. On failure nothing is left.
- * Commands and files may be sent at once: the agent finds them when it comes up. box_await() must be
- * called before anything is believed: it says whether the box was built as it should.
+ * Starts to build a box; limits is what everything in it together may use. On failure nothing is
+ * left. Commands and files may be sent at once: the agent finds them when it comes up. box_await()
+ * must be called before anything is believed: it says whether the box was built as it should.
  */
 _must_check_ int box_create(struct box_host *h, const struct box_template *t,
 			    const struct box_limits *limits, struct box *ret, struct fail *fail);
@@ -104,9 +112,10 @@ _must_check_ int box_await(struct box *b, struct fail *fail);
 void box_destroy(struct box *b);
 
 /*
- * The same without waiting. After box_kill() nothing in it runs on and nobody can talk to it; once its pidfd
- * can be read, box_reap() removes every trace. -EAGAIN: the kernel is not done with it, come back in a
- * moment; whoever has had enough of that says box_give_up(), and a later box_host_open() does the rest.
+ * The same without waiting. After box_kill() nothing in it runs on and nobody can talk to it; once
+ * its pidfd can be read, box_reap() removes every trace. -EAGAIN: the kernel is not done with it,
+ * come back in a moment; a caller that has had enough of that says box_give_up(), and a later
+ * box_host_open() does the rest.
  */
 void box_kill(struct box *b);
 _must_check_ int box_reap(struct box *b);
@@ -139,18 +148,20 @@ _must_check_ int box_exec(struct box *b, const struct box_command *c, struct box
 			  struct fail *fail);
 void box_exec_close(struct box_exec *e);
 
-/* For a box that many commands run in: one leaf for all of them, which the agent makes them join. */
+/* For a box that many commands run in: one leaf for all of them, which the agent makes them
+ * join. */
 _must_check_ int box_leaf(struct box *b, const struct box_limits *limits, struct cgroup_exec *ret,
 			  struct fail *fail);
 
-/* Starts a file transfer (WIRE_PUT or WIRE_GET) with a directory of the box as its root: a socket. */
+/* Starts a file transfer (WIRE_PUT or WIRE_GET) with a directory of the box as its root: a
+ * socket. */
 _must_check_ int box_files(struct box *b, uint32_t type, const char *root, struct fail *fail);
 
 /*
- * Interpreters that keep their state, for a box that has a leaf. box_kernel() starts one: on the socket come
- * STARTED and, when it is loaded, DONE; or FAILED. box_cell() gives it something to do (cell->context says to
- * which one): STARTED, output and events, CELL_END; or FAILED. Closing a cell's socket interrupts it.
- * box_tell_context() interrupts or ends: DONE or FAILED.
+ * Interpreters that keep their state, for a box that has a leaf. box_kernel() starts one: on the
+ * socket come STARTED and, when it is loaded, DONE; or FAILED. box_cell() gives it something to do
+ * (cell->context says to which one): STARTED, output and events, CELL_END; or FAILED. Closing a
+ * cell's socket interrupts it. box_tell_context() interrupts or ends: DONE or FAILED.
  */
 struct wire_context;
 struct wire_cell;
@@ -168,9 +179,10 @@ uint64_t box_memory_cap(uint64_t memory_bytes, uint64_t disk_bytes);
 struct cgroup_limits box_enforced(const struct cgroup_host *h, const struct cgroup_limits *wanted);
 
 /*
- * RX-18: how much a box counts where CPUs are contended, in thousandths. A quota says how much CPU it gets, not
- * that it is taken from one CPU: a thousand threads spread over all of them and claim an equal share of each
- * beside whoever runs there. So a box weighs less the more it runs at once beyond what its quota can use.
+ * RX-18: how much a box counts where CPUs are contended, in thousandths. A quota says how much CPU
+ * it gets, not that it is taken from one CPU: a thousand threads spread over all of them and claim
+ * an equal share of each beside what runs there. So a box weighs less the more it runs at once
+ * beyond what its quota can use.
  */
 uint32_t box_weight(uint32_t cpu_milli, uint32_t tasks);
 

@@ -6,7 +6,7 @@
 #ifdef GLOVEBOX_BREAKABLE
 static const char *broken;
 
-/* At once: whoever loads this into another program may change its variables later. */
+/* At once: a program that loads this may change its variables later. */
 __attribute__((constructor)) static void read_broken(void)
 {
 	const char *list = getenv("GLOVEBOX_BREAK");

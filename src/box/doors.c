@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order: first the sockets, then the rules that lead to them, then the routes without which nothing but loopback is
- * tried at all. So there is no moment in which a connection is let go somewhere else, nor one in which it is led to
- * a port that a program in the box could have taken.
+ * Order: first the sockets, then the rules that lead to them, then the routes without which nothing
+ * but loopback is tried at all. So there is no moment in which a connection is let go somewhere
+ * else, nor one in which it is led to a port that a program in the box could have taken.
  */
 #include "box/doors.h"
 
@@ -44,8 +44,8 @@ _Static_assert(ARRAY_SIZE(places) == EGRESS_DOORS_MAX, "there is a place for eac
 /* What the helper says; the descriptors of the places that opened come with it, in their order. */
 struct doors_answer {
 	int32_t err; /* errno value */
-	uint32_t
-		place; /* with err: which one could not be opened; ARRAY_SIZE(places): it was something else */
+	/* with err: which one could not be opened; ARRAY_SIZE(places): it was something else */
+	uint32_t place;
 	uint32_t opened;  /* one bit for each place */
 	uint32_t catches; /* 0 or 1 */
 };
@@ -101,8 +101,8 @@ static int set_options(int fd, const struct door_place *p, bool v6)
 	bool tcp = p->kind != EGRESS_DOOR_DNS_UDP;
 	int r = v6 ? switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) : 0;
 
-	/* A program that has just let go of the port leaves connections behind, for a minute. A port that somebody
-	 * listens on is refused with it, too; for UDP it would be shared. */
+	/* A program that has just let go of the port leaves connections behind, for a minute. A
+	 * port that somebody listens on is refused with it, too; for UDP it would be shared. */
 	if (r == 0 && tcp)
 		r = switch_on(fd, SOL_SOCKET, SO_REUSEADDR);
 	/* Connections to any address may be handed to it. */
@@ -123,8 +123,8 @@ static int open_place(const struct door_place *p)
 
 	if (r < 0)
 		return r;
-	/* Nothing is ever congested on the way to the box. What senses that by pacing itself (BBR, where a machine has it as its
-	 * default) halves the speed. */
+	/* Nothing is ever congested on the way to the box. What senses that by pacing itself (BBR,
+	 * where a machine has it as its default) halves the speed. */
 	if (!udp)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, PLAIN_TCP, strlen(PLAIN_TCP));
 	if (bind(fd, (const struct sockaddr *)&at, len) < 0 || (!udp && listen(fd, BACKLOG) < 0))
@@ -185,15 +185,16 @@ static bool has_ipv6(const struct doors_answer *a)
 	return false;
 }
 
-/* Is that the answer of a kernel without one of the parts that it takes, or of a container that forbids it? */
+/* Is that the answer of a kernel without one of the parts that it takes, or of a container that
+ * forbids it? */
 static bool doors_cannot_catch(int err)
 {
 	return err == -ENOENT || err == -EOPNOTSUPP || err == -EPROTONOSUPPORT ||
 	       err == -EAFNOSUPPORT || err == -EPERM;
 }
 
-/* In the helper: every connection of this network is led to the doors, although nothing meant them: see
- * tools/mkredirect.c. */
+/* In the helper: every connection of this network is led to the doors, although nothing meant them:
+ * see tools/mkredirect.c. */
 static int doors_catch(bool with_ipv6)
 {
 	int r = netns_rules(redirect_batch, sizeof(redirect_batch), REDIRECT_ACKS);
@@ -234,7 +235,8 @@ static _noreturn_ void help_open(const struct box *b, const struct doors_helper 
 	_exit(sock_send(h->sock, &part, 1, fds, r < 0 ? 0 : n) < 0);
 }
 
-/* A lock or a listening socket that lived on in a helper would keep the next service from starting. */
+/* A lock or a listening socket that lived on in a helper would keep the next service from
+ * starting. */
 static int close_others(int a, int b)
 {
 	unsigned low = (unsigned)MIN(a, b), high = (unsigned)MAX(a, b);
@@ -383,12 +385,13 @@ int doors_probe_catching(void)
 	return info.si_code == CLD_EXITED ? -info.si_status : -ECHILD;
 }
 
-/* --- a socket in a box's network ----------------------------------------------------------------- */
+/* --- a socket in a box's network ------------------------------------------------------------- */
 
 /*
- * A visit of our own process, which root can make: ten microseconds where a fork takes half a millisecond and more, for
- * every connection to a port of a box. Nothing but socket() is called over there. A process that could not come back
- * would go on working in a box's network, so it does not go on.
+ * A visit of our own process, which root can make: ten microseconds where a fork takes half a
+ * millisecond and more, for every connection to a port of a box. Nothing but socket() is called
+ * over there. A process that could not come back would go on working in a box's network, so it does
+ * not go on.
  */
 static int visit_socket(const struct box *b, int family)
 {
@@ -449,7 +452,8 @@ int doors_socket(const struct box *b, int family, int *ret_fd)
 	int af = family == 6 ? AF_INET6 : AF_INET;
 	int fd = visit_socket(b, af);
 
-	/* Without root a process must give up its own user namespace for a box's, for good: that is for a helper. */
+	/* Without root a process must give up its own user namespace for a box's, for good: that is
+	 * for a helper. */
 	if (fd == -EPERM)
 		fd = fetch_socket(b, af);
 	if (fd < 0)

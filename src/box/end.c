@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a box, in three parts, so that whoever has many of them need not wait for one: kill it, wait
- * until its pidfd can be read, clean up after it.
+ * The end of a box, in three parts, so that a process with many of them need not wait for one: kill
+ * it, wait until its pidfd can be read, clean up after it.
  */
 #include "box/box.h"
 
@@ -12,11 +12,12 @@
 void box_kill(struct box *b)
 {
 	if (b->pid > 0) {
-		/* Killing pid 1 of a pid namespace kills everybody in it; the second is a belt for a
-		 * child that has not got that far. */
+		/* Killing pid 1 of a pid namespace kills everybody in it; the second is a belt for
+		 * a child that has not got that far. */
 		(void)proc_kill(b->pidfd, SIGKILL);
 		(void)cgroup_box_kill(&b->cgroup);
-		/* What v1's freezer holds does not even die; on v2 a killed box ends frozen or not. */
+		/* What v1's freezer holds does not even die; on v2 a killed box ends frozen or
+		 * not. */
 		if (b->frozen)
 			(void)!cgroup_box_freeze(&b->cgroup, false);
 	}

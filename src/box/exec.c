@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations in a box: the host's side of starting commands, file transfers and interpreters, and of giving those
- * cells. */
+/* Operations in a box: the host's side of starting commands, file transfers and interpreters, and
+ * of giving those cells. */
 #include "box/box.h"
 
 #include "sys/sock.h"

@@ -47,8 +47,9 @@ static int net_help(void *arg)
 }
 
 /*
- * The helper uses our memory, on a stack of its own, while we stand still: to copy our pages, and then again each one
- * that we write to, would cost more than what the rest of us could do meanwhile is worth.
+ * The helper uses our memory, on a stack of its own, while we stand still: to copy our pages, and
+ * then again each one that we write to, would cost more than what the rest of us could do meanwhile
+ * is worth.
  */
 int net_make(int userns_fd, int sock)
 {

@@ -71,8 +71,8 @@ int seal_keyring(uint32_t *features)
 	return 0;
 }
 
-/* CC-08: no other box may run on the sibling of a core that this one runs on. Only kernels built for it
- * know how; without, the report says so. */
+/* CC-08: no other box may run on the sibling of a core that this one runs on. Only kernels built
+ * for it know how; without, the report says so. */
 void seal_core_scheduling(uint32_t *features)
 {
 	if (prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, 1 /* the process */, 0) == 0)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the seal that a process needs which comes into a box from outside, as well as the first
- * one in it: one list of what is allowed, for both.
+ * The parts of the seal that a process needs which comes into a box from outside, as well as the
+ * first one in it: one list of what is allowed, for both.
  */
 #pragma once
 
 #include "base/util.h"
 
-/* Who may do what with files. root: the box has one, so its file modes decide. entered: interpreters
- * come into the box from outside, in a Landlock domain of their own; scoping would keep them and the
- * agent from each other. */
+/* Who may do what with files. root: the box has one, so its file modes decide. entered:
+ * interpreters come into the box from outside, in a Landlock domain of their own; scoping would
+ * keep them and the agent from each other. */
 struct seal_files {
 	bool root;
 	bool entered;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the service lives: its state directory, its address, the file by which local programs find it. */
+/* Where the service lives: its state directory, its address, the file by which local programs find
+ * it. */
 #include "warden/warden_priv.h"
 
 #include "base/clock.h"
@@ -61,7 +62,8 @@ static void make_absolute(struct state *s)
 	memcpy(s->path, path, (size_t)n + 1);
 }
 
-/* The first key, when there is none yet. Another program does it: databases are not our business. */
+/* The first key, when there is none yet. Another program does it: databases are not our
+ * business. */
 static int make_first_key(const struct warden *w, const char *client, struct fail *fail)
 {
 	char path[PATH_MAX], state[CONFIG_TEXT_SIZE + 16];
@@ -116,7 +118,8 @@ static void make_url(struct warden *w, const struct sockaddr_storage *at)
 		       port);
 }
 
-/* The server of a warden that was killed is dying too, but may hold the address for a moment longer. */
+/* The server of a warden that was killed is dying too, but may hold the address for a moment
+ * longer. */
 static int bind_soon(int fd, const struct sockaddr_storage *at, socklen_t len)
 {
 	const struct timespec pause = { .tv_nsec = BIND_PAUSE_MS * 1000000L };
@@ -186,8 +189,8 @@ static char *describe_service(const struct warden *w)
 }
 
 /*
- * service.json: by it, programs of this machine find the service. Of several services the first one is found;
- * a lock on the file says whether it still lives.
+ * service.json: by it, programs of this machine find the service. Of several services the first one
+ * is found; a lock on the file says whether it still lives.
  */
 void place_publish(struct warden *w)
 {

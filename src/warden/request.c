@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server may ask for (AP-18). A message has passed warden_check(), so its text is text; here every
- * number is held against our own limits. A request that makes no sense gets an answer that says so; a
- * conversation that makes no sense ends the server.
+ * What the server may ask for (AP-18). A message has passed warden_check(), so its text is text;
+ * here every number is held against our own limits. A request that makes no sense gets an answer
+ * that says so; a conversation that makes no sense ends the server.
  */
 #include "warden/warden_priv.h"
 
@@ -29,7 +29,7 @@ static bool in_bounds(uint64_t value, uint64_t most)
 	return value > 0 && value <= most;
 }
 
-/* config_check() has seen to it that what he gets if he asks for nothing is among it. */
+/* config_check() has seen to it that what is the default is among it. */
 static bool limits_ok(const struct config *c, const struct warden_limits *l)
 {
 	return in_bounds(l->memory_bytes, c->limits_memory) &&
@@ -45,7 +45,7 @@ static const char *create_refusal(struct warden *w, const struct warden_create *
 		return "there is no such template";
 	if (q->flags & ~(WARDEN_CREATE_ROOT | WARDEN_CREATE_PAUSE | WARDEN_CREATE_SCRIPT))
 		return "an unknown flag";
-	/* Whoever could stop him on his way in would stop the zygote too. */
+	/* A root that could stop a fork on its way in would stop the zygote too. */
 	if ((q->flags & WARDEN_CREATE_SCRIPT) && (q->flags & WARDEN_CREATE_ROOT))
 		return "a script's box has no root";
 	if ((q->flags & WARDEN_CREATE_ROOT) && !w->config->sandbox_root)
@@ -130,7 +130,7 @@ static void on_pause(struct warden *w, struct ward *d, struct pending *p)
 		talk_reply(w, p, d, -EBADF);
 		return;
 	}
-	/* Its time is over, or somebody else asked: whoever asked last is told how it went. */
+	/* Its time is over, or it was asked for before: the last request is told how it went. */
 	if (is_being_paused(d)) {
 		REFUSE(w, &d->pending, ECANCELED, "somebody asked for it once more");
 		d->to_pause = false;
@@ -158,7 +158,7 @@ static bool may_get_time(const struct ward *d, bool resume)
 	return d->state != WARD_PAUSED || resume;
 }
 
-/* Whoever gives it time while it is being paused wants it to run: it goes on. */
+/* Time that is given while it is being paused means that it is to run: it goes on. */
 static void give_time(struct warden *w, struct ward *d, uint64_t timeout_ms, struct pending *p)
 {
 	int r = 0;
@@ -314,7 +314,8 @@ static void on_hello(struct warden *w, const struct warden_hello *q, struct pend
 	for (size_t i = w->n_ended - MIN(w->n_ended, (size_t)ENDED_KEPT); i < w->n_ended; i++) {
 		struct warden_frame f = { .as_ENDED = w->ended[i % ENDED_KEPT] };
 
-		/* A box that was made anew under its id lives: what became of the old one is over. */
+		/* A box that was made anew under its id lives: what became of the old one is
+		 * over. */
 		if (!ward_find(w, f.as_ENDED.id))
 			talk_send(w, WARDEN_ENDED, &f, -EBADF);
 	}
@@ -378,7 +379,8 @@ void request_handle(struct warden *w, const struct warden_frame *f)
 		on_network(w, f, &p);
 		break;
 	case WARDEN_MEET:
-		/* While egress has something to be told, this may be among it: who still has no socket asks again. */
+		/* While egress has something to be told, this may be among it: who still has no
+		 * socket asks again. */
 		if (!w->egress.first)
 			egress_greet_server(w);
 		talk_reply(w, &p, NULL, -EBADF);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The records of boxes, by id. Their number is fixed at the start, so nothing here can grow or fail later. */
+/* The records of boxes, by id. Their number is fixed at the start, so nothing here can grow or fail
+ * later. */
 #include "warden/warden_priv.h"
 
 #include "base/clock.h"
@@ -17,7 +18,8 @@ static size_t ward_bucket(const char *id)
 int wards_open(struct warden *w)
 {
 	w->n_wards = (size_t)(w->config->limits_sandboxes + w->config->pool_size);
-	/* A dead box keeps its place until the kernel is done with it: that must not keep others out. */
+	/* A dead box keeps its place until the kernel is done with it: that must not keep others
+	 * out. */
 	w->n_wards += w->n_wards / 4 + 64;
 	w->wards = calloc(w->n_wards, sizeof(*w->wards));
 	if (!w->wards)

@@ -55,8 +55,8 @@ struct ward {
 	bool to_pause;     /* its time is over: PAUSED when frozen */
 	bool stay_paused;  /* when its files have been copied */
 	struct copy *copy; /* freezing or frozen for that */
-	uint32_t
-		prepared; /* the zygote (enum warden_zygote) of its context from the pool; 0: none */
+	/* the zygote (enum warden_zygote) of its context from the pool; 0: none */
+	uint32_t prepared;
 
 	/* boxes/guard.c */
 	bool hot;         /* beyond its memory limit, or near it and growing */

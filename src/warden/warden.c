@@ -2,12 +2,13 @@
 /*
  * The warden.
  *
- * Runs as     root, or whoever called it; one thread.
- * Holds       the pidfd, control socket, cgroups and writable layer of every box; the state directory, the
- *             listening socket (which it never reads), a socket to the server.
- * Reads       messages of fixed size from the server, the reports of boxes being set up, counters of the
- *             kernel.
- * Must never  parse HTTP, JSON or a path from a client; follow a path inside a box; wait for anybody.
+ * Runs as     root, or the user that called it; one thread.
+ * Holds       the pidfd, control socket, cgroups and writable layer of every box; the state
+ *             directory, the listening socket (which it never reads), a socket to the server.
+ * Reads       messages of fixed size from the server, the reports of boxes being set up, counters
+ *             of the kernel.
+ * Must never  parse HTTP, JSON or a path from a client; follow a path inside a box; wait for
+ *             anybody.
  *
  * If it dies, every box and the server die with it, and the next start removes what is left.
  */
@@ -66,7 +67,8 @@ static void notify_systemd(const char *text)
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 }
 
-/* Boxes take one or two dozen descriptors each; the server inherits the limit for its connections. */
+/* Boxes take one or two dozen descriptors each; the server inherits the limit for its
+ * connections. */
 static void raise_fd_limit(const struct config *c)
 {
 	rlim_t want = (rlim_t)(c->limits_sandboxes + c->pool_size) * FDS_PER_BOX +
@@ -164,7 +166,7 @@ static int warden_open_signals(struct warden *w)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-	/* Ignored by whoever started us, it would take the ends of our children from us. */
+	/* Ignored by our parent, it would take the ends of our children from us. */
 	(void)sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return w->signal_fd < 0 ?
@@ -279,8 +281,8 @@ int warden_run(const struct warden_options *o, struct fail *fail)
 	w.server_program = o->server;
 	w.languages_fd = o->languages_fd;
 	(void)umask(022);
-	/* Nobody may look into us. Without root we could not, either: the files by which a box's ids are
-	 * mapped would be root's. */
+	/* Nobody may look into us. Without root we could not, either: the files by which a box's
+	 * ids are mapped would be root's. */
 	if (geteuid() == 0)
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	raise_fd_limit(o->config);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The warden: what `glovebox serve` becomes. It makes boxes, keeps their deadlines and ends them; it starts
- * the server, which talks to the world, and starts it again when it dies.
+ * The warden: what `glovebox serve` becomes. It makes boxes, keeps their deadlines and ends them;
+ * it starts the server, which talks to the world, and starts it again when it dies.
  */
 #pragma once
 

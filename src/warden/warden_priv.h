@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the warden knows: one record, which all its groups share. What each of them does is in its own
- * header. Calls go down only:
+ * What the warden knows: one record, which all its groups share. What each of them does is in its
+ * own header. Calls go down only:
  *
- *	warden.c, request.c, place.c    start and stop; what the server may ask for; where the service lives
+ *	warden.c, request.c, place.c    start and stop; what the server may ask for; where it all is
  *	boxes/     the life of boxes: begin, freeze, copy, end; the pool; memory and CPU shares
  *	zygote/    interpreters that are loaded, and forks of them for boxes
  *	net/       the process of egress, and doors of boxes to it
@@ -67,8 +67,8 @@ struct egress_place {
 		.operator_fd = -EBADF                                                              \
 	}
 
-/* Zygotes: those that the server names, and one that stands before a script, which comes with a box or not at
- * all. */
+/* Zygotes: those that the server names, and one that stands before a script, which comes with a box
+ * or not at all. */
 #define ZYGOTE_SCRIPT ((enum warden_zygote)_WARDEN_ZYGOTE_MAX)
 #define ZYGOTES _WARDEN_ZYGOTE_MAX
 

@@ -62,7 +62,8 @@ static bool egress_is_token(const char *text)
 	return text[0] && text[strspn(text, token)] == '\0';
 }
 
-/* Those that say where a message ends, to whom it goes or how the connection is used are egress' own. */
+/* Those that say where a message ends, to whom it goes or how the connection is used are egress'
+ * own. */
 static bool is_of_connection(const char *name)
 {
 	static const char *const own[] = { "host",       "content-length", "transfer-encoding",

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of egress, over SEQPACKET sockets. A box is known by its doors, which the warden opened in the box's own
- * network namespace: whatever comes through them is that box's, whatever it says. The server is not trusted
- * with more than rules: what the operator denies, and which private ranges he opens, egress has from the warden.
+ * The messages of egress, over SEQPACKET sockets. A box is known by its doors, which the warden
+ * opened in the box's own network namespace: whatever comes through them is that box's, whatever it
+ * says. The server is not trusted with more than rules: what the operator denies, and which private
+ * ranges are opened, egress has from the warden.
  *
- * A policy for a box that egress does not know yet: the warden's OPEN was sent before the server heard of the box's doors, so it is
- * in the other socket already. Egress reads that one first, then answers ENOENT.
+ * A policy for a box that egress does not know yet: the warden's OPEN was sent before the server
+ * heard of the box's doors, so it is in the other socket already. Egress reads that one first, then
+ * answers ENOENT.
  */
 #pragma once
 
@@ -79,22 +81,24 @@ struct egress_rule {
 #define EGRESS_HEADER_VALUES_MAX                                                                   \
 	((size_t)65536) /* bytes of all different values of one box, with their NULs */
 
-/* Put into HTTP requests that the box makes to this host in the clear; a header of that name which the box sent itself is replaced.
- * The value may be secret: it is told to nobody, in no message, no log and no error page. */
+/* Put into HTTP requests that the box makes to this host in the clear; a header of that name which
+ * the box sent itself is replaced. The value may be secret: it is told to nobody, in no message, no
+ * log and no error page. */
 struct egress_header {
 	char id[WARDEN_ID_SIZE];
 	char host[POLICY_NAME_SIZE]; /* canonical; "*.name" is written as ".name" */
-	char name
-		[EGRESS_HEADER_NAME_SIZE]; /* a token of RFC 9110, not one of framing or of the connection */
+	/* a token of RFC 9110, not one of framing or of the connection */
+	char name[EGRESS_HEADER_NAME_SIZE];
 	char value[EGRESS_HEADER_VALUE_SIZE]; /* no control characters */
-	uint32_t
-		tls; /* 1: the host is then spoken to with verified TLS, at port 443 where the box said 80 */
+	/* 1: the host is then spoken to with verified TLS, at port 443 where the box said 80 */
+	uint32_t tls;
 	uint32_t zero;
 };
 
 struct egress_applied {
 	char id[WARDEN_ID_SIZE];
-	int32_t err; /* errno value; 0: it holds. ENOENT: no such box. ESRCH: no such set. EINVAL, E2BIG */
+	/* errno value; 0: it holds. ENOENT: no such box. ESRCH: no such set. EINVAL, E2BIG */
+	int32_t err;
 	uint32_t cut; /* connections that were ended by it */
 };
 
@@ -112,8 +116,8 @@ enum egress_how {
 
 struct egress_event {
 	char id[WARDEN_ID_SIZE];
-	/* Of the connection, lookup or request: its two events have the same. No other one of a box of this id ever has it,
-	 * of whichever egress. */
+	/* Of the connection, lookup or request: its two events have the same. No other one of a box
+	 * of this id ever has it, of whichever egress. */
 	uint64_t number;
 	int64_t at_ms;               /* by the clock on the wall */
 	uint32_t how;                /* enum egress_how */
@@ -148,17 +152,19 @@ struct egress_frame {
 	};
 };
 
-/* Of a header rule: is it a token that is not about framing or the connection; has it no control characters? Both must be
- * ended, with NULs behind. */
+/* Of a header rule: is it a token that is not about framing or the connection; has it no control
+ * characters? Both must be ended, with NULs behind. */
 bool egress_header_name_ok(const char name[static EGRESS_HEADER_NAME_SIZE]);
 bool egress_header_value_ok(const char value[static EGRESS_HEADER_VALUE_SIZE]);
 
-/* Is what arrived (n bytes) a message of this channel with every field in its bounds? 0, or -EPROTO. */
+/* Is what arrived (n bytes) a message of this channel with every field in its bounds? 0, or
+ * -EPROTO. */
 _must_check_ int egress_check(const struct egress_frame *f, size_t n, enum egress_channel channel);
 /* Fills in the header and sends. -EAGAIN on a socket that does not wait. */
 _must_check_ int egress_send(int sock, enum egress_type type, struct egress_frame *f,
 			     const int *fds, size_t n_fds);
-/* Receives and checks: 1, 0 at the end, -EPROTO, -EAGAIN. fds has room for EGRESS_DOORS_MAX and *ret_n_fds says how many came, which is as
- * many as the message has; NULL: none may come. -EMFILE: the message is there and in order, but its descriptors are lost. */
+/* Receives and checks: 1, 0 at the end, -EPROTO, -EAGAIN. fds has space for EGRESS_DOORS_MAX and
+ * *ret_n_fds says how many came, which is as many as the message has; NULL: none may come. -EMFILE:
+ * the message is there and in order, but its descriptors are lost. */
 _must_check_ int egress_recv(int sock, struct egress_frame *ret, enum egress_channel channel,
 			     int *fds, size_t *ret_n_fds);

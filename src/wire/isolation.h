@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which protections a box really has: found out by whoever built it, told to whoever asks. */
+/* Which protections a box really has: found out when it was built, told on request. */
 #pragma once
 
 #include "base/util.h"
 
-/* Protections that depend on the kernel or the user; the rest is always on or the box is refused. */
+/* Protections that depend on the kernel or the user; the rest is always on or the box is
+ * refused. */
 enum setup_feature {
 	SETUP_HAS_TIME_NS = 1 << 0,
 	SETUP_HAS_CGROUP_NS = 1 << 1,
@@ -19,8 +20,8 @@ enum setup_feature {
 
 enum ids_kind {
 	IDS_RANGE,  /* root: 65,536 ids that nobody else has */
-	IDS_SUBIDS, /* ordinary user with /etc/subuid: 1,024 of his, through newuidmap */
-	IDS_SINGLE, /* ordinary user without: his own id only; agent and payload share it */
+	IDS_SUBIDS, /* ordinary user with /etc/subuid: 1,024 of them, through newuidmap */
+	IDS_SINGLE, /* ordinary user without: its own id only; agent and payload share it */
 	_IDS_KIND_MAX,
 };
 

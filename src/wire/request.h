@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to run, as it comes on an operation's socket. Whoever becomes the command reads it. */
+/* What to run, as it comes on an operation's socket. The process that becomes the command reads
+ * it. */
 #pragma once
 
 #include "wire/wire.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a script in Python is run: whoever asks for a run, and the interpreter that was stopped just before it opens the
- * script, must mean the same. Where they do not, the script is executed, so a difference costs time and nothing else.
+ * How a script in Python is run: the host that asks for a run, and the interpreter that was stopped
+ * just before it opens the script, must mean the same. Where they do not, the script is executed,
+ * so a difference costs time and nothing else.
  */
 #pragma once
 

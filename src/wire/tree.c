@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-/* --- sending ------------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------- */
 
 static int send_entry(int sock, enum wire_type type, const char *name, uint64_t size, uint32_t mode)
 {
@@ -140,7 +140,7 @@ int tree_send_dir(int sock, int dir_fd, struct tree_inward *in)
 	return tree_send_entries(sock, dir_fd, in, 0);
 }
 
-/* --- receiving ----------------------------------------------------------------------------------- */
+/* --- receiving ------------------------------------------------------------------------------- */
 
 struct tree_receiver {
 	const struct tree_limits *limits;

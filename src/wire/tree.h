@@ -3,8 +3,8 @@
  * A file tree over an operation's socket, depth first, one component at a time: DIR name … DIR_END,
  * FILE name, DATA…, FILE_END. The receiver keeps a stack of directory descriptors and creates each
  * name beside it, exclusively and without following links, so that no path from the other side is
- * ever resolved. Only regular files and directories travel out of a box; anything else is REFUSED by
- * name. Into a box symbolic links may travel as well: they can only point within it.
+ * ever resolved. Only regular files and directories travel out of a box; anything else is REFUSED
+ * by name. Into a box symbolic links may travel as well: they can only point within it.
  */
 #pragma once
 
@@ -28,9 +28,9 @@ struct tree_events {
 };
 
 /*
- * Sends the contents of dir_fd (not dir_fd itself). Into a box (in is given): symbolic links travel, and
- * anything else that is neither a file nor a directory is -EOPNOTSUPP, with its name in *in. Out of a
- * box (in is NULL): all of these are REFUSED by name. TREE_END is the caller's.
+ * Sends the contents of dir_fd (not dir_fd itself). Into a box (in is given): symbolic links
+ * travel, and anything else that is neither a file nor a directory is -EOPNOTSUPP, with its name in
+ * *in. Out of a box (in is NULL): all of these are REFUSED by name. TREE_END is the caller's.
  */
 struct tree_inward {
 	char refused[WIRE_NAME_MAX + 1];

@@ -160,7 +160,8 @@ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
 		return -EPROTO;
 	if (n <= 0 && n != -EMFILE)
 		return (int)n;
-	/* With -EMFILE it is here, only its descriptor is not. What it says of its size is held against its type's. */
+	/* With -EMFILE it is here, only its descriptor is not. What it says of its size is held
+	 * against its type's. */
 	if (warden_check(ret, n < 0 ? ret->head.len : (size_t)n, where) < 0)
 		return -EPROTO;
 	if (fd >= 0 && ret->head.type != WARDEN_REPLY && ret->head.type != WARDEN_BOX &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages between the server and the warden, over one SEQPACKET socket. The server is the less
- * trusted side: the warden checks every message with warden_check() and every field with its own limits,
- * so a server that has been taken over can do what these messages can do and nothing else.
+ * trusted side: the warden checks every message with warden_check() and every field with its own
+ * limits, so a server that has been taken over can do what these messages can do and nothing else.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 #define WARDEN_ID_SIZE 32   /* of a sandbox or a layer: [a-z0-9]{1,31}, then NULs to the end */
 #define WARDEN_LAYERS_MAX 8 /* snapshots upon snapshots */
-#define WARDEN_SLACK_MS                                                                            \
-	60000 /* that a box may have on top of the longest time-out: a run's, for files in and out */
+/* that a box may have on top of the longest time-out: a run's, for files in and out */
+#define WARDEN_SLACK_MS 60000
 #define WARDEN_SERVER_FD 3 /* the server finds its socket to the warden here, */
 #define WARDEN_LISTEN_FD 4 /* the listening socket here, */
 #define WARDEN_STATE_FD 5  /* and the directory with the store here */
@@ -21,8 +21,9 @@
 #define WARDEN_TLS_KEY_FD 7   /* read; closed otherwise */
 #define WARDEN_LANGUAGES_FD 8 /* the directory of the language files; closed once they are read */
 
-/* The server's exit status when it will not run with these settings. Until a server has said HELLO, the warden gives up
- * when one ends, and says why; from then on, one that ends is started again, whatever its status. */
+/* The server's exit status when it will not run with these settings. Until a server has said HELLO,
+ * the warden gives up when one ends, and says why; from then on, one that ends is started again,
+ * whatever its status. */
 #define WARDEN_EXIT_REFUSED 78
 
 struct warden_head {
@@ -36,8 +37,9 @@ struct warden_hello {
 	uint32_t zero;
 };
 
-/* Of what server, warden and egress say to each other: to be raised when any of it changes. After SIGHUP the server may be
- * of a newer build than the others, which then go on with the one before. */
+/* Of what server, warden and egress say to each other: to be raised when any of it changes. After
+ * SIGHUP the server may be of a newer build than the others, which then go on with the one
+ * before. */
 #define WARDEN_VERSION 3
 
 struct warden_limits {
@@ -55,8 +57,8 @@ enum warden_template {
 
 #define WARDEN_CREATE_ROOT 1u  /* commands may be run as the box's root */
 #define WARDEN_CREATE_PAUSE 2u /* when its time is over it is paused, not killed */
-#define WARDEN_CREATE_SCRIPT                                                                       \
-	4u /* its first command is a script: a loaded interpreter walks in to become it, if there is one */
+/* its first command is a script: a loaded interpreter walks in to become it, if there is one */
+#define WARDEN_CREATE_SCRIPT 4u
 
 struct warden_create {
 	char id[WARDEN_ID_SIZE];
@@ -101,8 +103,8 @@ struct warden_context {
 	uint32_t flags;  /* WARDEN_CONTEXT_* */
 };
 
-/* The box may have been handed out with a context of that name that nobody has used. If it is of another kind, it is
- * replaced; otherwise nothing is done. */
+/* The box may have been handed out with a context of that name that nobody has used. If it is of
+ * another kind, it is replaced; otherwise nothing is done. */
 #define WARDEN_CONTEXT_BETTER 1u
 
 struct warden_socket {
@@ -121,7 +123,8 @@ enum warden_state { WARDEN_STATE_RUNNING = 1, WARDEN_STATE_PAUSED = 2 };
 enum warden_reason {
 	WARDEN_ENDED_KILLED = 1, /* somebody asked for it */
 	WARDEN_ENDED_TIMEOUT,
-	WARDEN_ENDED_MEMORY, /* the kernel killed its agent for want of memory, or the warden all of it */
+	/* the kernel killed its agent for want of memory, or the warden all of it */
+	WARDEN_ENDED_MEMORY,
 	WARDEN_ENDED_CRASHED, /* its agent ended or broke the protocol */
 	WARDEN_ENDED_STOPPED, /* the service was stopped or restarted */
 	_WARDEN_ENDED_MAX,
@@ -168,8 +171,9 @@ struct warden_ended {
 #define WARDEN_NET_CATCHES 1u /* programs that know of no proxy are redirected to one */
 
 struct warden_reply {
-	int32_t err; /* errno value, 0: done. ENOENT: no such box or layer. EEXIST: the name is taken.
-			  * EBUSY: not in a state for that. EUSERS, ENOSPC, EAGAIN: no room for a box. */
+	/* errno value, 0: done. ENOENT: no such box or layer. EEXIST: the name is taken. EBUSY: not
+	 * in a state for that. EUSERS, ENOSPC, EAGAIN: no space for a box. */
+	int32_t err;
 	uint32_t flags; /* to NET, and to HELLO for boxes to come: WARDEN_NET_* */
 	char where[32]; /* the step that failed */
 	char msg[168];  /* one line for people, without a path of this machine */
@@ -195,8 +199,8 @@ struct warden_frame {
 	};
 };
 
-/* Is what arrived (n bytes) a message that may go in this direction, with all its text ended and its
- * reserved fields zero? 0, or -EPROTO. */
+/* Is what arrived (n bytes) a message that may go in this direction, with all its text ended and
+ * its reserved fields zero? 0, or -EPROTO. */
 _must_check_ int warden_check(const struct warden_frame *f, size_t n, enum warden_direction where);
 
 /* Is it [a-z0-9]{1,31} followed by NULs only? */
@@ -205,7 +209,8 @@ bool warden_id_ok(const char id[WARDEN_ID_SIZE]);
 /* Fills in the header and sends; at most one descriptor goes with it (-EBADF: none). */
 _must_check_ int warden_send(int sock, enum warden_type type, struct warden_frame *f, int fd);
 
-/* Receives and checks: 1, 0 at the end, -EPROTO. *ret_fd is the descriptor that came, or -EBADF; only a
- * REPLY, a BOX and an EGRESS may bring one, and come without it where this process has no number free. */
+/* Receives and checks: 1, 0 at the end, -EPROTO. *ret_fd is the descriptor that came, or -EBADF;
+ * only a REPLY, a BOX and an EGRESS may bring one, and come without it where this process has no
+ * number free. */
 _must_check_ int warden_recv(int sock, struct warden_frame *ret, enum warden_direction where,
 			     int *ret_fd);

@@ -85,7 +85,8 @@ static bool cell_end_ok(const struct wire_cell_end *e)
 	       (e->died || memcmp(&e->exit, &none, sizeof(none)) == 0);
 }
 
-/* Takes one attribute (key, NUL, value, NUL) off the front: its length, or 0 when there is none whole. */
+/* Takes one attribute (key, NUL, value, NUL) off the front: its length, or 0 when there is none
+ * whole. */
 static size_t attr_len(const unsigned char *attr, size_t len)
 {
 	const unsigned char *key_end = memchr(attr, '\0', len), *end;

@@ -42,9 +42,9 @@ struct wire_exec {
 	uint64_t nproc_max;  /* RLIMIT_NPROC, 0: none */
 	uint64_t cpu_max_s;  /* RLIMIT_CPU, 0: none */
 	uint64_t nofile_max; /* RLIMIT_NOFILE */
-	uint64_t
-		timeout_ms; /* the agent kills it then, whether or not somebody follows it; 0: never */
-	uint16_t rows;      /* of the terminal, with WIRE_EXEC_PTY */
+	/* the agent kills it then, whether or not somebody follows it; 0: never */
+	uint64_t timeout_ms;
+	uint16_t rows; /* of the terminal, with WIRE_EXEC_PTY */
 	uint16_t cols;
 	uint32_t zero;
 };
@@ -68,7 +68,8 @@ struct wire_process {
 /* What the agent hands to a runner with EXEC, and what a command it forks itself would have. */
 enum wire_runner_fd {
 	WIRE_RUNNER_OP, /* the operation's socket: what to run is read from there */
-	WIRE_RUNNER_STATUS, /* STARTED: it goes on as it is; FAILED: why not; just the end: it has executed */
+	/* STARTED: it goes on as it is; FAILED: why not; just the end: it has executed */
+	WIRE_RUNNER_STATUS,
 	WIRE_RUNNER_OUT,
 	WIRE_RUNNER_ERR,
 	WIRE_RUNNER_IN, /* with WIRE_EXEC_STDIN */
@@ -100,8 +101,9 @@ enum wire_tell_what {
 };
 
 /*
- * What `sudo` in a box asks the agent for, on a connection of its own; the descriptors are its standard
- * input, output and error. Then USER, CWD, ARGs, ENVs and GO as for a command, then SIGNALs.
+ * What `sudo` in a box asks the agent for, on a connection of its own; the descriptors are its
+ * standard input, output and error. Then USER, CWD, ARGs, ENVs and GO as for a command, then
+ * SIGNALs.
  */
 struct wire_sudo {
 	uint32_t flags; /* WIRE_SUDO_* */
@@ -136,12 +138,14 @@ struct wire_fs {
 
 enum wire_fs_op {
 	WIRE_FS_STAT = 1, /* ENTRY */
-	WIRE_FS_MKDIR, /* with its parents: ENTRY; EEXIST: it is there, ENOTDIR: as something else */
-	WIRE_FS_MOVE,  /* two PATHs: ENTRY of the new place */
-	WIRE_FS_LIST,  /* an ENTRY each, depth first, sorted by name in each directory */
+	/* with its parents: ENTRY; EEXIST: it is there, ENOTDIR: as something else */
+	WIRE_FS_MKDIR,
+	WIRE_FS_MOVE,   /* two PATHs: ENTRY of the new place */
+	WIRE_FS_LIST,   /* an ENTRY each, depth first, sorted by name in each directory */
 	WIRE_FS_REMOVE, /* with everything below; not there is fine */
 	WIRE_FS_READ,   /* ENTRY, DATA…, then DONE */
-	WIRE_FS_WRITE, /* DATA, PIPE…, FILE_END; then ENTRY. Hanging up before leaves nothing behind */
+	/* DATA, PIPE…, FILE_END; then ENTRY. Hanging up before leaves nothing behind */
+	WIRE_FS_WRITE,
 	WIRE_FS_WATCH, /* DONE once watching, then CHANGEs until hung up */
 	WIRE_FS_JOIN,  /* PATHs: destination first, then sources, which are removed: ENTRY */
 	_WIRE_FS_MAX,
@@ -151,8 +155,9 @@ enum wire_fs_op {
 #define WIRE_FS_ENTRIES 2u   /* WATCH: an ENTRY behind each CHANGE that has one */
 #define WIRE_FS_FLAGS (WIRE_FS_RECURSIVE | WIRE_FS_ENTRIES)
 
-/* What a file is. Behind it: path, owner, group, link target, then attributes (key, NUL, value, NUL)…;
- * every one of the lengths is without a terminator, and none of the texts has a NUL in it. */
+/* What a file is. Behind it: path, owner, group, link target, then attributes (key, NUL, value,
+ * NUL)…; every one of the lengths is without a terminator, and none of the texts has a NUL in
+ * it. */
 struct wire_fs_entry {
 	uint64_t size;
 	int64_t mtime_s;
@@ -208,8 +213,9 @@ enum wire_step {
 	WIRE_STEP_USER,    /* there is no such user */
 	WIRE_STEP_PROCESS, /* there is no such command, or it has no such input */
 	WIRE_STEP_FILE,    /* the file operation itself: the errno says why */
-	WIRE_STEP_CONTEXT, /* ENOENT: no such context, EEXIST: there is one, EAGAIN: too many, EBUSY: too many cells wait,
-			    * EPIPE: it ended before it was ready */
+	/* ENOENT: no such context, EEXIST: there is one, EAGAIN: too many, EBUSY: too many cells
+	 * wait, EPIPE: it ended before it was ready */
+	WIRE_STEP_CONTEXT,
 	_WIRE_STEP_MAX,
 };
 
@@ -227,7 +233,7 @@ struct wire_entry {
 	/* the name follows, not terminated */
 };
 
-/* --- interpreters ----------------------------------------------------------------------------- */
+/* --- interpreters ---------------------------------------------------------------------------- */
 
 #define WIRE_CONTEXT_SIZE 40  /* [a-z0-9-]{1,39}, then NULs to the end */
 #define WIRE_LANGUAGE_SIZE 24 /* the same */
@@ -237,7 +243,8 @@ struct wire_context {
 	char language[WIRE_LANGUAGE_SIZE];
 };
 
-/* Starts an interpreter. The descriptors: as EXEC's. It finds its requests at descriptor 3 and says its events at 4. */
+/* Starts an interpreter. The descriptors: as EXEC's. It finds its requests at descriptor 3 and says
+ * its events at 4. */
 struct wire_kernel {
 	struct wire_exec exec;
 	struct wire_context context;
@@ -249,7 +256,8 @@ enum wire_adopt_fd {
 	WIRE_ADOPT_EVENTS,   /* these to read */
 	WIRE_ADOPT_OUT,
 	WIRE_ADOPT_ERR,
-	WIRE_ADOPT_STATUS, /* a struct wire_exit when it has ended; just the end when nobody knows how */
+	/* a struct wire_exit when it has ended; just the end when nobody knows how */
+	WIRE_ADOPT_STATUS,
 	_WIRE_ADOPT_MAX,
 };
 
@@ -334,15 +342,16 @@ struct wire_frame {
 _Static_assert(sizeof(struct wire_frame) == WIRE_MAX, "a frame is one packet");
 
 /*
- * Is what arrived (n bytes) a message that may come on this socket, of a size it may have, with every
- * number that has a fixed meaning one of those that have one, and with nothing in reserved fields? 0, or
- * -EPROTO. What the numbers amount to (an exit code of 300) is for the reader to judge.
+ * Is what arrived (n bytes) a message that may come on this socket, of a size it may have, with
+ * every number that has a fixed meaning one of those that have one, and with nothing in reserved
+ * fields? 0, or -EPROTO. What the numbers amount to (an exit code of 300) is for the reader to
+ * judge.
  */
 _must_check_ int wire_check(const struct wire_frame *f, size_t n, enum wire_socket where);
 
 /*
- * The messages in a SEVERAL, one after the other: 1 and the next one, checked as if it had come alone; 0 at the end;
- * -EPROTO. *at is 0 to begin with. None of them is a SEVERAL.
+ * The messages in a SEVERAL, one after the other: 1 and the next one, checked as if it had come
+ * alone; 0 at the end; -EPROTO. *at is 0 to begin with. None of them is a SEVERAL.
  */
 _must_check_ int wire_unpack(const struct wire_frame *several, size_t *at, enum wire_socket where,
 			     struct wire_frame *ret);

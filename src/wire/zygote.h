@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the warden and a zygote say to each other, over one SEQPACKET socket. A zygote is an interpreter
- * that is loaded and has run nothing of anybody's; for each ENTER it forks, and the child walks into
- * the box whose namespaces came with the message. Both ends come from one build.
+ * What the warden and a zygote say to each other, over one SEQPACKET socket. A zygote is an
+ * interpreter that is loaded and has run nothing of anybody's; for each ENTER it forks, and the
+ * child walks into the box whose namespaces came with the message. Both ends come from one build.
  */
 #pragma once
 
@@ -16,9 +16,9 @@
 #define ZYGOTE_EXIT_CANNOT 78
 
 /*
- * The descriptors of an ENTER, in this order: those of enum zygote_fd, then the box's namespaces that
- * the mask names, in the order of enum zygote_namespace, then the cgroup's directory to be born into,
- * if flagged, then files to write "0" to.
+ * The descriptors of an ENTER, in this order: those of enum zygote_fd, then the box's namespaces
+ * that the mask names, in the order of enum zygote_namespace, then the cgroup's directory to be
+ * born into, if flagged, then files to write "0" to.
  */
 enum zygote_fd {
 	ZYGOTE_FD_REQUESTS, /* the context's 3, */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A context that has just been forked into its box: it has all capabilities over the box, none over
- * anything else, and has run nothing but this file. It makes itself an ordinary process of the box: the
- * same limits, the same seal, the same user as a command that the agent has started, by the same code.
- * What is told here in an order is in that order because each step needs what the next one takes away.
+ * anything else, and has run nothing but this file. It makes itself an ordinary process of the box:
+ * the same limits, the same seal, the same user as a command that the agent has started, by the
+ * same code. What is told here in an order is in that order because each step needs what the next
+ * one takes away.
  */
 #include "zygote/zygote_priv.h"
 
@@ -66,8 +67,8 @@ static int set_apart(struct walk *w)
 	return seal_keyring(&features);
 }
 
-/* 0 to 4 as an interpreter finds them, the warden's socket behind them until we are done, and nothing
- * else. A command has only its socket to the agent, from which the others come. */
+/* 0 to 4 as an interpreter finds them, the warden's socket behind them until we are done, and
+ * nothing else. A command has only its socket to the agent, from which the others come. */
 static int take_descriptors(struct walk *w)
 {
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -101,9 +102,10 @@ static int take_descriptors(struct walk *w)
 }
 
 /*
- * What the C library has the kernel know of each thread, and what only its own fork() would have seen
- * to: the list of robust locks, and restartable sequences, which whoever shared memory has none of to
- * inherit. Where those cannot be had, the library must not believe the CPU number that is there.
+ * What the C library has the kernel know of each thread, and what only its own fork() would have
+ * seen to: the list of robust locks, and restartable sequences, which a process that shared memory
+ * has none of to inherit. Where those cannot be had, the library must not believe the CPU number
+ * that is there.
  */
 static void renew_thread(const struct walk *w)
 {
@@ -183,8 +185,8 @@ int zygote_arrive(struct walk *w, enum zygote_step *ret_step)
 		if (r < 0)
 			return r;
 	}
-	/* The socket first: it is the zygote's own, and whoever can be dumped can be looked into, written to and
-	 * robbed of his descriptors by the others in the box. */
+	/* The socket first: it is the zygote's own, and a process that can be dumped can be looked
+	 * into, written to and robbed of its descriptors by the others in the box. */
 	(void)close(w->sock);
 	/* Every program in a box can be dumped, which makes its files in /proc its own. */
 	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fork that is to be a command of its box. It is an ordinary process of the box already, and its agent's child; now
- * the agent hands it what every command gets: pipes, limits, and a socket with what to run. If that is what the
- * interpreter was loaded for, it goes on where it was stopped, and if not, executes it.
+ * A fork that is to be a command of its box. It is an ordinary process of the box already, and its
+ * agent's child; now the agent hands it what every command gets: pipes, limits, and a socket with
+ * what to run. If that is what the interpreter was loaded for, it goes on where it was stopped, and
+ * if not, executes it.
  *
- * Nobody may be able to tell which, but by the time it takes. So everything an interpreter looks at while it starts must
- * be now as it was then: variables, the user's packages. Whatever is in doubt is executed.
+ * Nobody may be able to tell which, but by the time it takes. So everything an interpreter looks at
+ * while it starts must be now as it was then: variables, the user's packages. Whatever is in doubt
+ * is executed.
  */
 #include "zygote/zygote_priv.h"
 
@@ -80,7 +82,7 @@ void command_take(void)
 		command_give_up(WIRE_STEP_REQUEST, r);
 	if (q.uid != PAYLOAD_USER || q.gid != PAYLOAD_USER || request.user[0])
 		command_give_up(WIRE_STEP_USER, -EPERM); /* we have become that one, for good */
-	/* They were set by whoever sent us here; lower ones count too. */
+	/* They were set on the way in; lower ones count too. */
 	r = agent_request_set_limits(&q);
 	if (r < 0)
 		command_give_up(WIRE_STEP_RLIMIT, r);
@@ -149,7 +151,7 @@ void command_find_variables(void)
 	shown_size = (size_t)(*last + strlen(*last) + 1 - shown);
 }
 
-/* Nobody uses these any more: let /proc show the script's own, as far as there is room for them. */
+/* Nobody uses these any more: let /proc show the script's own, as far as there is space for them. */
 static void show_variables(void)
 {
 	size_t at = 0;

@@ -2,13 +2,15 @@
 /*
  * Memory that is cheap to fork, before and after.
  *
- * fork copies one entry of a page table for each page that was written, and an interpreter with a scientific stack
- * has twenty thousand. In huge pages the same memory has a few dozen (zygote_compact). A context that writes to one
- * gets a copy of the small page it wrote to, no more.
+ * fork copies one entry of a page table for each page that was written, and an interpreter with a
+ * scientific stack has twenty thousand. In huge pages the same memory has a few dozen
+ * (zygote_compact). A context that writes to one gets a copy of the small page it wrote to, no
+ * more.
  *
- * A fork copies each page when it first writes to it, and an interpreter that ends has written to most of them: to
- * take a thousand faults for that costs more than to run a small script. The copies are made in one go instead, while
- * the script itself is still on its way into the box (ahead_copy).
+ * A fork copies each page when it first writes to it, and an interpreter that ends has written to
+ * most of them: to take a thousand faults for that costs more than to run a small script. The
+ * copies are made in one go instead, while the script itself is still on its way into the box
+ * (ahead_copy).
  */
 #include "zygote/zygote.h"
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stops a Python at the moment when it is going to open its script, and is a zygote there: what it forks goes on from
- * that moment in some box, with the script that it finds there. So nothing of ours has to imitate how a Python runs a
- * script, and there is no frame, module or setting of ours below it.
+ * Stops a Python at the moment when it is going to open its script, and is a zygote there: what it
+ * forks goes on from that moment in some box, with the script that it finds there. So nothing of
+ * ours has to imitate how a Python runs a script, and there is no frame, module or setting of ours
+ * below it.
  *
- * The loader brings this library into the interpreter (LD_PRELOAD). The moment is known by an audit event, which is a
- * documented interface of Python; the hook stays, and looks away from then on. Where there is no such interface the
- * interpreter runs the empty script of the zygote's own root and ends, and scripts are executed.
+ * The loader brings this library into the interpreter (LD_PRELOAD). The moment is known by an audit
+ * event, which is a documented interface of Python; the hook stays, and looks away from then on.
+ * Where there is no such interface the interpreter runs the empty script of the zygote's own root
+ * and ends, and scripts are executed.
  */
 #include "zygote/zygote.h"
 

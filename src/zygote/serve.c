@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The zygote's only loop. It waits for two things: an order of the warden, and the end of a context,
- * which it tells the context's agent. It reads nothing from anybody else and never gives an answer but
- * when something went wrong.
+ * The zygote's only loop. It waits for two things: an order of the warden, and the end of a
+ * context, which it tells the context's agent. It reads nothing from anybody else and never gives
+ * an answer but when something went wrong.
  */
 #include "zygote/zygote.h"
 
@@ -73,8 +73,8 @@ static void context_ended(const siginfo_t *info)
 	}
 }
 
-/* At once: a box whose processes are not waited for does not end. But however many end, nobody's order waits for them
- * all. True: there may be more, of which no signal tells. */
+/* At once: a box whose processes are not waited for does not end. But however many end, nobody's
+ * order waits for them all. True: there may be more, of which no signal tells. */
 static bool reap_contexts(int signal_fd)
 {
 	struct signalfd_siginfo ignored;
@@ -165,8 +165,8 @@ static int find_thread(struct walk *w)
 	return w->tid && *w->tid == (int)syscall(SYS_gettid) ? 0 : -ENOTSUP;
 }
 
-/* Whoever has threads can neither enter a user namespace nor fork all of itself. Of contexts that stop and go on, which
- * each of them can do all the time, we do not want to hear. */
+/* A process with threads can neither enter a user namespace nor fork all of itself. Of contexts
+ * that stop and go on, which each of them can do all the time, we do not want to hear. */
 static int serve_prepare(int *ret_signal_fd)
 {
 	const struct sigaction ends_only = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };

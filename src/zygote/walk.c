@@ -4,21 +4,21 @@
  *
  *	zygote ──zygote_clone──▶ between ──fork──▶ context
  *
- * Only children are born into the pid namespace that a process has entered, so there has to be one in
- * between. Copying the memory of a loaded interpreter is what a context costs, so the one in between
- * shares it, and the zygote stands still until it has ended. So nothing of the box may hold it up: it
- * enters the box's namespaces, but none of its cgroups, where it could be frozen, starved or killed.
- * The context is born into those that count for that; the others, and the namespaces that cannot be
- * entered here, it joins itself.
+ * Only children are born into the pid namespace that a process has entered, so there has to be one
+ * in between. Copying the memory of a loaded interpreter is what a context costs, so the one in
+ * between shares it, and the zygote stands still until it has ended. So nothing of the box may hold
+ * it up: it enters the box's namespaces, but none of its cgroups, where it could be frozen, starved
+ * or killed. The context is born into those that count for that; the others, and the namespaces
+ * that cannot be entered here, it joins itself.
  *
  * From its first namespace on, the one in between has power over the box and over nothing else.
  *
- * The context's parent is gone at once, so it becomes ours (PR_SET_CHILD_SUBREAPER) and we can tell how
- * it ended.
+ * The context's parent is gone at once, so it becomes ours (PR_SET_CHILD_SUBREAPER) and we can tell
+ * how it ended.
  *
- * A command is to be the child of the box's agent, as all commands are. Whoever loses his parent becomes
- * the child of his parent's pid 1, so there is one more in between, in the box's pid namespace; nothing
- * foreign runs there before a box's first command.
+ * A command is to be the child of the box's agent, as all commands are. A process that loses its
+ * parent becomes the child of its parent's pid 1, so there is one more in between, in the box's pid
+ * namespace; nothing foreign runs there before a box's first command.
  */
 #include "zygote/zygote_priv.h"
 
@@ -27,8 +27,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* In this order. A cgroup can only be cloned into from outside its namespace, and who shares memory may
- * not enter a time namespace: these two come later. */
+/* In this order. A cgroup can only be cloned into from outside its namespace, and who shares memory
+ * may not enter a time namespace: these two come later. */
 static const struct {
 	enum zygote_namespace ns;
 	int kind;

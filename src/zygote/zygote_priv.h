@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the files of the zygote: a library that kernels/python/zygote.py loads into an interpreter.
- * It needs nothing of the interpreter but that it is single-threaded.
+ * Between the files of the zygote: a library that kernels/python/zygote.py loads into an
+ * interpreter. It needs nothing of the interpreter but that it is single-threaded.
  *
  *	serve.c    waits for the warden, keeps the contexts     walk.c    from here into a box
- *	clone.S    fork without copying memory                  arrive.c  what a context does first, in the box
+ *	clone.S    fork without copying memory                  arrive.c  what it does first, there
  *	memory.c   memory that is cheap to fork
  *
- * Another library is for an interpreter that is stopped just before it runs a script; it has all of these and
+ * Another library is for an interpreter that is stopped just before it runs a script; it has all of
+ * these and
  *
- *	script.c   where the interpreter is stopped, and goes on     command.c  what it is to be, from the agent
+ *	script.c   where the interpreter is stopped, and goes on     command.c  what it is to be
  */
 #pragma once
 
@@ -21,8 +22,8 @@
 
 #define ZYGOTE_FDS_MAX SOCK_FDS_MAX
 
-/* One context on its way. What the process in between writes here, the zygote reads: they share memory.
- * */
+/* One context on its way. What the process in between writes here, the zygote reads: they share
+ * memory. */
 struct walk {
 	struct zygote_enter request;
 	int fd[ZYGOTE_FDS_MAX];
@@ -75,14 +76,16 @@ static inline int walk_join_fd(const struct walk *w, uint32_t i)
 /* serve.c. Tells the warden what went wrong. */
 void zygote_fail(const struct walk *w, enum zygote_step step, int err);
 
-/* walk.c. Returns in two processes: true in the context, which is in the box and sealed, false here.
- * w->child is then its pid, or 0 when it did not come to that. */
+/* walk.c. Returns in two processes: true in the context, which is in the box and sealed, false
+ * here. w->child is then its pid, or 0 when it did not come to that. */
 bool zygote_walk(struct walk *w);
 
-/* arrive.c, in the context: 0 when it is an ordinary process of the box, else -errno and the step. */
+/* arrive.c, in the context: 0 when it is an ordinary process of the box, else -errno and the
+ * step. */
 _must_check_ int zygote_arrive(struct walk *w, enum zygote_step *ret_step);
 
-/* memory.c. Before the forks: what they will write to. proc_fd is the process's own directory, and is closed. */
+/* memory.c. Before the forks: what they will write to. proc_fd is the process's own directory, and
+ * is closed. */
 void ahead_find(int proc_fd);
 void ahead_copy(void); /* in a fork */
 
@@ -90,7 +93,8 @@ void ahead_copy(void); /* in a fork */
 void command_find_variables(void);
 /* In a command. Waits for the agent and reads what to be; ends when it is not wanted. */
 void command_take(void);
-/* Is that the script which this interpreter was loaded for, with the variables it was started with? */
+/* Is that the script which this interpreter was loaded for, with the variables it was started
+ * with? */
 bool command_is_script(void);
 char *const *command_variables(void);
 bool command_has_input(void);
@@ -98,7 +102,7 @@ _noreturn_ void command_execute(void); /* it, as the agent would have */
 void command_go_on(void);              /* the interpreter runs it: nothing of ours is left open */
 
 /*
- * clone.S: clone3 as vfork does it. The child shares our memory and our stack and we stand still until
- * it ends, so whoever calls this must not return in the child.
+ * clone.S: clone3 as vfork does it. The child shares our memory and our stack and we stand still
+ * until it ends, so the caller must not return in the child.
  */
 long zygote_clone(const struct clone_args *args, size_t size) __attribute__((returns_twice));

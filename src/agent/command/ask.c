@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about commands that were started before: join, feed, tell, list. Each is answered once. */
+/* Requests about commands that were started before: join, feed, tell, list. Each is answered
+ * once. */
 #include "agent/command/command.h"
 
 #include "agent/loop.h"
@@ -79,7 +80,7 @@ void ask_input(const struct wire_input *q, int sock)
 
 static int tell_signal(struct command *c, int sig)
 {
-	/* Whoever says these means all of it: what else holds its output is not waited for. */
+	/* These mean all of it: what else holds its output is not waited for. */
 	if (sig == SIGKILL || sig == SIGTERM)
 		command_hurry(c);
 	command_signal(c, sig);

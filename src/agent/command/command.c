@@ -91,7 +91,8 @@ struct command *command_find(uint32_t pid)
 			continue;
 		if (c->state != COMMAND_ENDED)
 			return c;
-		/* The kernel gives numbers out again: the one that runs comes first, then the latest. */
+		/* The kernel gives numbers out again: the one that runs comes first, then the
+		 * latest. */
 		if (!ended || c->ended_us > ended->ended_us)
 			ended = c;
 	}
@@ -104,7 +105,8 @@ static void kill_everything(void)
 	(void)kill(-1, SIGKILL);
 }
 
-/* A shell on a terminal puts what it runs into other groups; the one in front is known, as long as the shell lives. */
+/* A shell on a terminal puts what it runs into other groups; the one in front is known, as long as
+ * the shell lives. */
 static pid_t foreground_of(const struct command *c)
 {
 	pid_t foreground;
@@ -118,8 +120,8 @@ void command_signal(struct command *c, int sig)
 {
 	pid_t foreground = sig == SIGKILL ? foreground_of(c) : 0;
 
-	/* It leads a session and so a group of its own number, which stays taken as long as the group has
-	 * members. Before the child has got that far there is only the child. */
+	/* It leads a session and so a group of its own number, which stays taken as long as the
+	 * group has members. Before the child has got that far there is only the child. */
 	if (kill(-c->pid, sig) < 0 && c->alive)
 		(void)kill(c->pid, sig);
 	if (foreground)
@@ -172,8 +174,9 @@ void commands_reaped(pid_t pid, int status)
 /* Everybody knows how it ended. */
 static void command_told(struct command *c)
 {
+	/* the kernel starts to take the box apart while the host reads the counters */
 	if (c->last)
-		_exit(0); /* the kernel starts to take the box apart while the host reads the counters */
+		_exit(0);
 	if (!c->keep) {
 		command_free(c);
 		return;
@@ -199,7 +202,7 @@ static bool waits_for_pipes(struct command *c)
 		return true;
 	}
 	if (c->keep && !c->hurried)
-		return true; /* whoever holds them is part of what was asked for */
+		return true; /* what holds them is part of what was asked for */
 	return loop_now() - c->ended_us < DRAIN_US;
 }
 
@@ -261,7 +264,8 @@ static void watch_clock(const struct command *c)
 	else if (c->alone && command_has_pipes(c))
 		loop_wake_at(now + NUDGE_US);
 	else if (!c->out_data && command_has_pipes(c) && (!c->keep || c->hurried))
-		/* While a follower has not taken what waits, its time may be over: it is the follower that wakes us. */
+		/* While a follower has not taken what waits, its time may be over: it is the
+		 * follower that wakes us. */
 		loop_wake_at(c->ended_us + DRAIN_US);
 	if (c->deadline_us && c->state <= COMMAND_RUNNING)
 		loop_wake_at(c->deadline_us);

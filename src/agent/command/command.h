@@ -2,15 +2,16 @@
 /*
  * A command, and the table of them. Theory of operation:
  *
- * A command has up to three pipes (or one terminal) and any number of followers up to a bound: sockets to
- * the host that get STARTED, all output, EXIT. What is read from a pipe goes to every follower; one that
- * cannot take it makes it wait, and while something waits the command's pipes are not read. So a slow
- * reader slows its own command, as a pipe would, and nobody else. Its input comes from writers: sockets
- * that bring IN frames, the first follower's own among them. One frame at most waits to be written.
+ * A command has up to three pipes (or one terminal) and any number of followers up to a bound:
+ * sockets to the host that get STARTED, all output, EXIT. What is read from a pipe goes to every
+ * follower; one that cannot take it makes it wait, and while something waits the command's pipes
+ * are not read. So a slow reader slows its own command, as a pipe would, and nobody else. Its input
+ * comes from writers: sockets that bring IN frames, the first follower's own among them. One frame
+ * at most waits to be written.
  *
- * The process and its pipes end independently. EXIT is told when the process has been reaped and the
- * pipes have reached their end, or will not be waited for. A command that was to be kept stays in the
- * table for a while after that, so that a late question still gets the answer.
+ * The process and its pipes end independently. EXIT is told when the process has been reaped and
+ * the pipes have reached their end, or will not be waited for. A command that was to be kept stays
+ * in the table for a while after that, so that a late question still gets the answer.
  */
 #pragma once
 
@@ -53,10 +54,11 @@ struct command {
 	bool hurried;         /* it was told to end: do not wait for its pipes */
 	bool close_input;     /* once what waits has been written */
 	uint64_t deadline_us; /* 0: none */
-	uint64_t
-		ended_us; /* when the process was reaped or the command hurried, the later of both */
+	/* when the process was reaped or the command hurried, the later of both */
+	uint64_t ended_us;
 	struct wire_exit exit;
-	int status_fd; /* the child says here what went wrong before exec, or by closing it that all is well */
+	/* the child says here what went wrong before exec, or by closing it that all is well */
+	int status_fd;
 	int in_fd;
 	int out_fd; /* with a terminal: its master, for both directions (in_fd is a copy) */
 	int err_fd;
@@ -101,7 +103,8 @@ bool followers_any(const struct command *c);
 void output_watch(struct command *c);
 void output_drop(struct command *c); /* what waits is not wanted any more */
 
-/* command/input.c: with own, sock stays the first follower's; otherwise it is an INPUT's, answered by DONE. */
+/* command/input.c: with own, sock stays the first follower's; otherwise it is an INPUT's, answered
+ * by DONE. */
 _must_check_ int writer_add(struct command *c, int sock, bool own);
 void writers_watch(void);
 void writers_orphan(struct command *c); /* the first follower is gone */

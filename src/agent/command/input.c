@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * To a command's standard input or terminal. Several writers may bring frames; each frame is written whole
- * before the next one is taken, and what a command does not read waits with its writer, not here.
+ * To a command's standard input or terminal. Several writers may bring frames; each frame is
+ * written whole before the next one is taken, and what a command does not read waits with its
+ * writer, not here.
  */
 #include "agent/command/command.h"
 
@@ -14,8 +15,11 @@
 static struct writer {
 	int sock;
 	bool used;
-	bool watched; /* in this round: what is said of one that was not is about whoever had the slot before */
-	bool own; /* it started the command: the first follower has the socket, and IN_END closes the input */
+	/* in this round: what is said of one that was not is about the one that had the slot
+	 * before */
+	bool watched;
+	/* it started the command: the first follower has the socket, and IN_END closes the input */
+	bool own;
 	struct command
 		*command; /* NULL: it has ended, and the writer has only to hear how far it came */
 } writers[WRITERS_MAX];
@@ -64,8 +68,8 @@ static void writer_end(struct writer *w)
 }
 
 /*
- * The command has ended. What a writer sent and we took has been written, unless it still waits; a writer whose next
- * word is its end has lost nothing, even if that word is still on its way.
+ * The command has ended. What a writer sent and we took has been written, unless it still waits; a
+ * writer whose next word is its end has lost nothing, even if that word is still on its way.
  */
 void writers_drop(struct command *c)
 {
@@ -169,7 +173,8 @@ void input_watch(struct command *c)
 		loop_watch(c->in_fd, POLLOUT, input_ready, c);
 }
 
-/* Nonsense on the socket that started the command: it is not wanted any more, as if it had hung up. */
+/* Nonsense on the socket that started the command: it is not wanted any more, as if it had hung
+ * up. */
 static void writer_broken(struct writer *w)
 {
 	struct command *c = w->command;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a command's pipes to whoever follows it. */
+/* From a command's pipes to its followers. */
 #include "agent/command/command.h"
 
 #include "agent/loop.h"
@@ -40,8 +40,8 @@ void follower_greet(struct command *c, int sock)
 {
 	const struct wire_process process = { .pid = (uint32_t)c->pid };
 
-	/* The socket is new and takes this at once, or nobody is there any more: then the next thing
-	 * that is sent finds out. */
+	/* The socket is new and takes this at once, or nobody is there any more: then the next
+	 * thing that is sent finds out. */
 	(void)fcntl(sock, F_SETFL, O_NONBLOCK);
 	(void)!wire_send(sock, WIRE_STARTED, &process, sizeof(process));
 }
@@ -94,7 +94,7 @@ void followers_offer(struct command *c, enum wire_type type, const void *data, s
 		c->out_type = type;
 		return;
 	}
-	/* Output must not get lost unnoticed: whoever cannot have it is hung up on. */
+	/* Output must not get lost unnoticed: a follower that cannot have it is hung up on. */
 	for (size_t i = 0; i < FOLLOWERS_MAX; i++)
 		if (c->follower[i].owes)
 			follower_drop(&c->follower[i]);

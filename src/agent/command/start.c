@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting a command: its pipes or terminal, the fork or the runner, and what the child says until it has
- * executed. */
+/* Starting a command: its pipes or terminal, the fork or the runner, and what the child says until
+ * it has executed. */
 #include "agent/command/command.h"
 
 #include "agent/child.h"
@@ -61,14 +61,16 @@ static int pty_open(uint32_t uid, uint32_t gid, uint16_t rows, uint16_t cols, in
 	_cleanup_(fd_closep) int master = -EBADF;
 	int unlocked = 0, slave, r;
 
-	/* The new node belongs to whoever opens the multiplexer, as far as files are concerned. */
+	/* The new node belongs to the user that opens the multiplexer, as far as files are
+	 * concerned. */
 	(void)setfsgid(gid);
 	(void)setfsuid(uid);
 	master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	r = master < 0 ? -errno : 0;
 	(void)setfsuid(getuid());
 	(void)setfsgid(getgid());
-	/* Which made the kernel forget that we die with whoever made the box, also when we are frozen. */
+	/* Which made the kernel forget that we die with the process that made the box, also when we
+	 * are frozen. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (r < 0)
 		return r;
@@ -153,16 +155,17 @@ static pid_t fork_child(const struct wire_exec *q, const struct command_ends *e,
 	return pid;
 }
 
-/* --- a runner -------------------------------------------------------------------------------------- */
+/* --- a runner -------------------------------------------------------------------------------- */
 
 /*
- * A runner was forked outside, from an interpreter that is loaded, and has walked into the box. It is our child,
- * sealed and in the cgroup of commands as any of them, has run nothing foreign, and waits for us to hand it what
- * a command gets. It becomes the command, or executes it where it is not what it was loaded for; there is one at
- * most.
+ * A runner was forked outside, from an interpreter that is loaded, and has walked into the box. It
+ * is our child, sealed and in the cgroup of commands as any of them, has run nothing foreign, and
+ * waits for us to hand it what a command gets. It becomes the command, or executes it where it is
+ * not what it was loaded for; there is one at most.
  */
-/* How long it is waited for. It was sent before the host has heard of the box, so it is here, or nearly; or
- * something is wrong with it, and it is quicker to execute. Nothing else has to be done in the box meanwhile. */
+/* How long it is waited for. It was sent before the host has heard of the box, so it is here, or
+ * nearly; or something is wrong with it, and it is quicker to execute. Nothing else has to be done
+ * in the box meanwhile. */
 #define COME_MS 250
 
 static int runner_sock = -EBADF;
@@ -188,10 +191,12 @@ static pid_t runner_await(int sock)
 		       -EPROTO;
 }
 
-/* It becomes this one: its pid. Negative: there is none, or it has not come, and the command is forked. */
+/* It becomes this one: its pid. Negative: there is none, or it has not come, and the command is
+ * forked. */
 static pid_t runner_take(const struct wire_exec *q, const int fds[_WIRE_RUNNER_MAX])
 {
-	/* Whatever comes of it, this was its chance: one that is not wanted sees its socket close, and ends. */
+	/* Whatever comes of it, this was its chance: one that is not wanted sees its socket close,
+	 * and ends. */
 	_cleanup_(fd_closep) int sock = take_fd(&runner_sock);
 	size_t n = q->flags & WIRE_EXEC_STDIN ? _WIRE_RUNNER_MAX : WIRE_RUNNER_IN;
 	pid_t pid = sock < 0 ? -ENOENT : runner_await(sock);

@@ -10,8 +10,9 @@
 #define IDS_FILE_MAX (256 << 10) /* what is beyond is not looked at */
 
 /*
- * Names of owners, from the box's own /etc/passwd and /etc/group. Not by the C library, which also asks a
- * name-service daemon whose socket anything with the box's root may have put there, and waits for it.
+ * Names of owners, from the box's own /etc/passwd and /etc/group. Not by the C library, which also
+ * asks a name-service daemon whose socket anything with the box's root may have put there, and
+ * waits for it.
  */
 struct ids_file {
 	const char *path;

@@ -3,10 +3,11 @@
  * The life of a file operation: read what is asked, become the user, do it, say how it went.
  *
  * Runs as     a child of the agent; from the first touch of a file on, the user that was named.
- * Holds       the operation's socket; while a file moves, one end of a pipe whose other end the host has.
+ * Holds       the operation's socket; while a file moves, one end of a pipe whose other end the
+ *             host has.
  * Reads       frames from the host, whose texts are a client's; the box's files, which are hostile.
- * Must never  touch a file before it has become the user (but /etc/passwd, to find out who that is),
- *             or wait for anything in the box: pipes, devices, locks.
+ * Must never  touch a file before it has become the user (but /etc/passwd, to find out who that
+ *             is), or wait for anything in the box: pipes, devices, locks.
  */
 #include "agent/fs/fs_priv.h"
 

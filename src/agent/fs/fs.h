@@ -10,19 +10,21 @@
  *   STAT, MKDIR,  ENTRY, DONE
  *   MOVE, JOIN
  *   REMOVE        DONE
- *   LIST          ENTRY…, DONE: the directory itself is not among them, a directory comes before what
- *                 is in it, names are in the order of their bytes. Left out is what the user may not
- *                 look into, and what has no path within WIRE_PATH_MAX.
- *   READ          ENTRY, DATA…, DONE. Where a pipe came with GO, the bytes go into it instead of DATA
- *                 frames: the kernel moves them there without a copy. The ENTRY is the opened file's (a link was followed) and its size
- *                 is the whole file's. What is sent of it lies between offset and offset + length; it
- *                 is nothing when offset is behind the end or length is 0. FAILED behind the ENTRY
+ *   LIST          ENTRY…, DONE: the directory itself is not among them, a directory comes before
+ *                 what is in it, names are in the order of their bytes. Left out is what the user
+ *                 may not look into, and what has no path within WIRE_PATH_MAX.
+ *   READ          ENTRY, DATA…, DONE. Where a pipe came with GO, the bytes go into it instead of
+ *                 DATA frames: the kernel moves them there without a copy. The ENTRY is the opened
+ *                 file's (a link was followed) and its size is the whole file's. What is sent of it
+ *                 lies between offset and offset + length; it is nothing when offset is behind the
+ *                 end or length is 0. FAILED behind the ENTRY
  *                 means that the promised bytes will not come: the file was cut short (ENODATA) or
  *                 cannot be read on.
  *   WRITE         After GO: DATA…, FILE_END; then ENTRY, DONE. FAILED may come at any time; what is
- *                 sent after that is dropped, up to FILE_END. PIPE may stand in the place of DATA: so
- *                 many bytes are read from the pipe that came with it before the next frame is. A pipe
- *                 that ends sooner is a hang-up. FAILED closes it, which is how its writer notices.
+ *                 sent after that is dropped, up to FILE_END. PIPE may stand in the place of DATA:
+ *                 so many bytes are read from the pipe that came with it before the next frame is.
+ *                 A pipe that ends sooner is a hang-up. FAILED closes it, which is how its writer
+ *                 notices.
  *   WATCH         DONE once watching, then CHANGEs, each with has_entry followed by its ENTRY.
  *
  * FAILED says which step, and an errno of Linux:
@@ -39,13 +41,13 @@
  *            ENOTDIR       a directory was needed, and this or something on the way is none. MKDIR:
  *                          something else has that name
  *            EISDIR        READ, WRITE, JOIN: it is a directory. MOVE: the destination is one
- *            EINVAL        READ, WRITE, JOIN: a pipe, socket or device. MOVE: into itself. REMOVE: "/".
- *                          Any: "~name"
+ *            EINVAL        READ, WRITE, JOIN: a pipe, socket or device. MOVE: into itself.
+ *                          REMOVE: "/". Any: "~name"
  *            EACCES, EPERM, EROFS  the user may not
  *            ENAMETOOLONG  the path
  *            ELOOP         the path; MOVE: a tree too deep for another file system
  *            ENOSPC, EDQUOT  the box's disk is full: bytes or files
- *            EFBIG         READ: a file of /proc larger than FS_PSEUDO_MAX. WRITE: than a file may be
+ *            EFBIG         READ: a file of /proc larger than FS_PSEUDO_MAX. WRITE: too large
  *            EMFILE        WATCH: more directories than can be watched, or too many watchers
  *            ENOBUFS       LIST: a directory with more names than can be sorted
  *            EOPNOTSUPP    WRITE, JOIN: the file system keeps no attributes

@@ -49,11 +49,12 @@ struct fs_request {
 	char attrs[FS_ATTRS_MAX]; /* key, NUL, value, NUL… */
 };
 
-/* Reads up to GO. -ECANCELED when the other side hung up. *ret_pipe is what came with GO, or -EBADF. */
+/* Reads up to GO. -ECANCELED when the other side hung up. *ret_pipe is what came with GO, or
+ * -EBADF. */
 _must_check_ int fs_request_read(int sock, const struct wire_fs *fs, struct fs_request *ret,
 				 int *ret_pipe);
 
-/* --- fs/fs.c ------------------------------------------------------------------------------------ */
+/* --- fs/fs.c --------------------------------------------------------------------------------- */
 
 /* One operation: 0 (then DONE is sent) or a negative errno. */
 struct fs {
@@ -127,14 +128,14 @@ _must_check_ int fs_entry_tell(int sock, const char *at, const char *shown);
 /* Opens a regular file without ever waiting. */
 _must_check_ int fs_open_regular(const char *path, struct stat *ret);
 
-/* --- fs/write.c -------------------------------------------------------------------------------- */
+/* --- fs/write.c ------------------------------------------------------------------------------ */
 
 /* A name for something that is not yet what it shall be. */
 _must_check_ int fs_temp_name(bool replaces, char *ret, size_t size);
 /* Is this such a name, and of something that takes the place of another? */
 bool fs_is_temp_name(const char *name, bool *ret_replaces);
 
-/* --- fs/tree.c: whole trees --------------------------------------------------------------------- */
+/* --- fs/tree.c: whole trees ------------------------------------------------------------------ */
 
 /* Removes what is at name in a directory, with everything below. sock: given up when hung up;
  * -EBADF: never. */

@@ -42,7 +42,7 @@ static uint64_t bytes_held(void)
 	return (uint64_t)l.bytes_size + (uint64_t)l.index_size * sizeof(*l.index);
 }
 
-/* Makes room for one more name. */
+/* Makes space for one more name. */
 static int listing_grow(uint32_t len)
 {
 	if (l.n_bytes + len > l.bytes_size) {

@@ -23,7 +23,7 @@ static int check_regular(const struct stat *st)
 	return S_ISREG(st->st_mode) ? 0 : -EINVAL;
 }
 
-/* FI-05: what is not a regular file is not even opened, because opening wakes whoever waits at the
+/* FI-05: what is not a regular file is not even opened, because opening wakes what waits at the
  * other end of a pipe; should it change in between, O_NONBLOCK keeps us from waiting there. */
 int fs_open_regular(const char *path, struct stat *ret)
 {
@@ -81,7 +81,8 @@ static void clip(const struct wire_fs *q, uint64_t size, uint64_t *ret_begin, ui
 	*ret_len = MIN(q->length, size - *ret_begin);
 }
 
-/* Reads all of it before its size is told. -EFBIG: it is larger than max, which is at most FS_PSEUDO_MAX. */
+/* Reads all of it before its size is told. -EFBIG: it is larger than max, which is at most
+ * FS_PSEUDO_MAX. */
 static int read_whole(struct fs *fs, int fd, const char *path, size_t max)
 {
 	static struct fs_entry e;
@@ -130,7 +131,7 @@ static int send_frames(int sock, int fd, uint64_t left)
 	return r;
 }
 
-/* Whoever closes the other end of the pipe ends us: nobody wants the rest. */
+/* Closing the other end of the pipe ends us: nobody wants the rest. */
 static int fill_pipe(int pipe_fd, int fd, uint64_t left)
 {
 	while (left) {
@@ -145,7 +146,8 @@ static int fill_pipe(int pipe_fd, int fd, uint64_t left)
 	return 0;
 }
 
-/* FI-07, FI-08: how much comes is fixed here. Who makes the file shorter meanwhile breaks that off. */
+/* FI-07, FI-08: how much comes is fixed here. Who makes the file shorter meanwhile breaks that
+ * off. */
 static int read_large(struct fs *fs, int fd, const char *path)
 {
 	static struct fs_entry e;
@@ -178,11 +180,12 @@ int fs_read(struct fs *fs)
 
 	if (fd < 0)
 		return fd;
-	/* FI-06: people do read /proc/cpuinfo, and in a box's own, masked /proc that is harmless as long as it is
-	 * bounded: one that does not end is refused. */
+	/* FI-06: people do read /proc/cpuinfo, and in a box's own, masked /proc that is harmless as
+	 * long as it is bounded: one that does not end is refused. */
 	if (is_pseudo(fd))
 		return read_whole(fs, fd, path, FS_PSEUDO_MAX);
-	/* Small files are those that are often written anew, and whoever reads one must not meet it in the middle. */
+	/* Small files are those that are often written anew, and a reader must not meet one in the
+	 * middle. */
 	if (st.st_size <= FS_SMALL_MAX)
 		r = read_whole(fs, fd, path, FS_SMALL_MAX);
 	return r == -EFBIG ? read_large(fs, fd, path) : r;

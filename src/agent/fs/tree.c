@@ -11,7 +11,7 @@
 #define USER_ATTRS "user."
 #define BLOCK 65536
 
-/* --- removing ------------------------------------------------------------------------------------ */
+/* --- removing -------------------------------------------------------------------------------- */
 
 /*
  * Removing a tree of any depth with two descriptors: one directory is in hand at a time. Down goes
@@ -184,11 +184,11 @@ int fs_remove_at(int dir_fd, const char *name, int sock)
 	return r > 0 ? -ENOTEMPTY : r;
 }
 
-/* --- copying ------------------------------------------------------------------------------------- */
+/* --- copying --------------------------------------------------------------------------------- */
 
 /*
- * Copying a tree. Modes, times, links, attributes and holes are kept, owners where the user may; two names of
- * one file become two files. Pipes and sockets are made anew, as mv does.
+ * Copying a tree. Modes, times, links, attributes and holes are kept, owners where the user may;
+ * two names of one file become two files. Pipes and sockets are made anew, as mv does.
  */
 struct copy_level {
 	DIR *from;

@@ -16,7 +16,7 @@
 	(IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_MODIFY | IN_ATTRIB | IN_DELETE |             \
 	 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
 
-/* --- which directories --------------------------------------------------------------------------- */
+/* --- which directories ----------------------------------------------------------------------- */
 
 /*
  * The directories that are watched. A directory is known by its parent and its name in there, so
@@ -35,7 +35,8 @@ struct watch_tree {
 	} nodes[FS_WATCHES_MAX];
 };
 
-/* Too many watches is the same to a client, whether the limit is ours or the kernel's for this user. */
+/* Too many watches is the same to a client, whether the limit is ours or the kernel's for this
+ * user. */
 static int add_watch(struct watch_tree *t, const char *path, uint32_t flags)
 {
 	int wd = inotify_add_watch(t->fd, path, MASK | flags);
@@ -80,8 +81,8 @@ static uint32_t watch_tree_child(const struct watch_tree *t, uint32_t parent, co
 	return NODE_NONE;
 }
 
-/* The path of a name in a watched directory, relative to the root; name "": of the directory itself. Written
- * from the end of the buffer towards its beginning, then moved there. */
+/* The path of a name in a watched directory, relative to the root; name "": of the directory
+ * itself. Written from the end of the buffer towards its beginning, then moved there. */
 static int watch_tree_path(const struct watch_tree *t, uint32_t node, const char *name,
 			   char ret[FS_PATH_SIZE])
 {
@@ -167,7 +168,8 @@ static void watch_tree_move(struct watch_tree *t, uint32_t node, uint32_t parent
 	t->nodes[node].parent = parent;
 }
 
-/* Watches a directory that is in a watched one. One that is watched under another name has moved. */
+/* Watches a directory that is in a watched one. One that is watched under another name has
+ * moved. */
 static int watch_tree_add(struct watch_tree *t, uint32_t parent, const char *name, uint32_t *ret)
 {
 	static char path[FS_PATH_SIZE];
@@ -240,8 +242,8 @@ static int scan_one(struct watch_tree *t, uint32_t node, uint32_t *todo, uint32_
 	return 0;
 }
 
-/* Watches all directories below one. found() hears of every entry, if given. -EMFILE when there are too many (the
- * rest is not watched then). */
+/* Watches all directories below one. found() hears of every entry, if given. -EMFILE when there are
+ * too many (the rest is not watched then). */
 static int watch_tree_scan(struct watch_tree *t, uint32_t node,
 			   void (*found)(void *arg, uint32_t parent, const char *name), void *arg)
 {
@@ -258,7 +260,7 @@ static int watch_tree_scan(struct watch_tree *t, uint32_t node,
 	return 0;
 }
 
-/* --- what is told -------------------------------------------------------------------------------- */
+/* --- what is told ---------------------------------------------------------------------------- */
 
 static struct watch {
 	struct fs *fs;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a file from what the host sends, or from other files. It appears in one step (FI-18): written beside
- * its final name, then renamed over it. A link at the final name is followed first, so that the file it leads to
- * is replaced and not the link.
+ * Writing a file from what the host sends, or from other files. It appears in one step (FI-18):
+ * written beside its final name, then renamed over it. A link at the final name is followed first,
+ * so that the file it leads to is replaced and not the link.
  *
- * Who watches the directory must be able to tell a new file from a new version of one. A rename does not say
- * which it was, but it says what the file was called before: there are two kinds of names.
+ * Who watches the directory must be able to tell a new file from a new version of one. A rename
+ * does not say which it was, but it says what the file was called before: there are two kinds of
+ * names.
  */
 #include "agent/fs/fs_priv.h"
 
@@ -223,7 +224,8 @@ static int receive_pipe(struct upload *u, int pipe_fd, uint64_t left)
 	return 0;
 }
 
-/* One frame, and what it brings: 1 when the file goes on, 0 at its end. Only PIPE has a descriptor. */
+/* One frame, and what it brings: 1 when the file goes on, 0 at its end. Only PIPE has a
+ * descriptor. */
 static int receive_some(struct fs *fs, struct upload *u)
 {
 	static struct wire_frame f;

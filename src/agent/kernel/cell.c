@@ -113,7 +113,7 @@ void cells_fail_waiting(struct kernel *k)
 		cell_fail(c, WIRE_STEP_CONTEXT, EPIPE);
 }
 
-/* A cell that fails or only prepares makes room at once. */
+/* A cell that fails or only prepares makes way at once. */
 void cells_turn(struct kernel *k)
 {
 	struct cell *c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an interpreter says (kernels/PROTOCOL.md), taken apart as it comes. Everything in it is hostile.
- * Pure: no system call, no allocation, nothing kept but the line in hand.
+ * What an interpreter says (kernels/PROTOCOL.md), taken apart as it comes. Everything in it is
+ * hostile. Pure: no system call, no allocation, nothing kept but the line in hand.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ enum kernel_token {
 	KERNEL_TOKEN_FINISH, /* all of them came */
 };
 
-/* Takes the next token off the front of in: enum kernel_token, or -EPROTO, after which nothing more is to be
- * made of it. */
+/* Takes the next token off the front of in: enum kernel_token, or -EPROTO, after which nothing more
+ * is to be made of it. */
 _must_check_ int kernel_event_next(struct kernel_event *e, struct kernel_bytes *in,
 				   struct kernel_bytes *ret_piece);

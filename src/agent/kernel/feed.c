@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a cell's socket to its kernel. What the cell brings is put down as the kernel will read it, and not
- * a byte of it is written before GO has come.
+ * From a cell's socket to its kernel. What the cell brings is put down as the kernel will read it,
+ * and not a byte of it is written before GO has come.
  *
- * Memory: each kernel may hold HELD_MAX of this at a time, and one of them more, up to what a cell may bring.
- * Who needs more while another has it waits; the other has it until its kernel has taken it, and has a
- * deadline for that.
+ * Memory: each kernel may hold HELD_MAX of this at a time, and one of them more, up to what a cell
+ * may bring. Who needs more while another has it waits; the other has it until its kernel has taken
+ * it, and has a deadline for that.
  */
 #include "agent/kernel/kernel.h"
 
@@ -29,7 +29,8 @@ void kernel_request_free(struct kernel *k)
 		holds_more = NULL;
 }
 
-/* Is there room for one more frame, whatever its size, with its line and the one that ends the request? */
+/* Is there space for one more frame, whatever its size, with its line and the one that ends the
+ * request? */
 bool kernel_may_gather(const struct kernel *k)
 {
 	return k->request_len + WIRE_MAX + (size_t)2 * LINE_MAX_BYTES <= HELD_MAX || !holds_more ||

@@ -23,9 +23,9 @@ static size_t n_table;
 static uint64_t n_made;
 
 /*
- * A frozen box's clock goes on, and so do the deadlines of those who sleep in it. Whoever has one here looks
- * at this clock every LOOK_US, so a step that is much larger means that nobody was awake. A pause of less
- * than PAUSE_US counts as if there had been none.
+ * A frozen box's clock goes on, and so do the deadlines of those that sleep in it. A kernel with
+ * one here looks at this clock every LOOK_US, so a step that is much larger means that nobody was
+ * awake. A pause of less than PAUSE_US counts as if there had been none.
  */
 uint64_t kernel_now_us(void)
 {
@@ -127,7 +127,8 @@ static void kernel_free(struct kernel *k)
 		n_table--;
 }
 
-/* These sockets are new, or have got one small packet at most: a send that fails means that nobody is there. */
+/* These sockets are new, or have got one small packet at most: a send that fails means that nobody
+ * is there. */
 void kernel_failed(int sock, enum wire_step step, int err)
 {
 	const struct wire_failed failed = { .step = step, .err = err < 0 ? -err : err };
@@ -165,7 +166,7 @@ void kernel_ready(struct kernel *k, uint64_t pid)
 	kernel_answer(&k->starter, WIRE_STEP_NONE, 0);
 }
 
-/* --- where they come from ------------------------------------------------------------------------ */
+/* --- where they come from -------------------------------------------------------------------- */
 
 /* [0] is the agent's end, [1] the kernel's. */
 struct kernel_ends {
@@ -281,7 +282,8 @@ void kernel_start(const struct wire_kernel *q, int sock, const int *join_fds, si
 	k->starter = sock;
 }
 
-/* Nobody has used the one of that name yet, and a better one has come: it loses the name, and ends. */
+/* Nobody has used the one of that name yet, and a better one has come: it loses the name, and
+ * ends. */
 static void make_way(const char *name)
 {
 	struct kernel *k = kernel_find(name);
@@ -328,8 +330,8 @@ static void kernel_read_status(struct kernel *k)
 	kernel_kill(k);
 }
 
-/* What was to tell of its end is gone, and it is not: from now on its own descriptor tells, which cannot be
- * read. */
+/* What was to tell of its end is gone, and it is not: from now on its own descriptor tells, which
+ * cannot be read. */
 static bool lives_on(struct kernel *k)
 {
 	_cleanup_(fd_closep) int fd = k->pid > 1 ? (int)syscall(SYS_pidfd_open, k->pid, 0) : -EBADF;
@@ -367,7 +369,7 @@ static void kernel_status_ready(void *object, short events)
 		read_exit(k);
 }
 
-/* --- how they end -------------------------------------------------------------------------------- */
+/* --- how they end ---------------------------------------------------------------------------- */
 
 void kernels_reaped(pid_t pid, int status, const struct rusage *used)
 {

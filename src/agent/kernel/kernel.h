@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interpreters that keep their state ("kernels"), and the cells that run in them. Theory of operation:
+ * Interpreters that keep their state ("kernels"), and the cells that run in them. Theory of
+ * operation:
  *
- * A kernel is known by its context's name. It is our child (KERNEL), or was forked outside and walked in
- * (ADOPT); then its end is told on a pipe, by whoever is its parent. Cells wait in line, as sockets that
- * are not read. When a cell's turn comes, what it is to run is gathered from its socket, whole, before the
- * first byte goes to the kernel: who hangs up half-way leaves the kernel untouched.
+ * A kernel is known by its context's name. It is our child (KERNEL), or was forked outside and
+ * walked in (ADOPT); then its end is told on a pipe, by its parent. Cells wait in line, as sockets
+ * that are not read. When a cell's turn comes, what it is to run is gathered from its socket,
+ * whole, before the first byte goes to the kernel: who hangs up half-way leaves the kernel
+ * untouched.
  *
- * What the kernel prints and says goes to the cell's socket. Output that was written before an event is
- * told before it: when the line of an event has been read, everything it follows is in the pipes, and the
- * kernel tells us how much that is. Only one frame waits for a socket; while it does, nothing is read from
- * the kernel, so a slow reader slows its own cell. Between cells output stays in the pipes, for the next.
+ * What the kernel prints and says goes to the cell's socket. Output that was written before an
+ * event is told before it: when the line of an event has been read, everything it follows is in the
+ * pipes, and the kernel tells us how much that is. Only one frame waits for a socket; while it
+ * does, nothing is read from the kernel, so a slow reader slows its own cell. Between cells output
+ * stays in the pipes, for the next.
  *
- * The end of a kernel's process is the end of the context: what is left in the pipes is told, then how it
- * ended. Whoever closes a cell's socket interrupts it. A kernel that breaks the protocol is killed.
+ * The end of a kernel's process is the end of the context: what is left in the pipes is told, then
+ * how it ended. Closing a cell's socket interrupts it. A kernel that breaks the protocol is killed.
  */
 #pragma once
 
@@ -157,7 +160,7 @@ struct kernel {
 	unsigned char bytes[KERNEL_EVENTS_SIZE];
 };
 
-/* --- kernel/kernel.c: the table ---------------------------------------------------------------------- */
+/* --- kernel/kernel.c: the table -------------------------------------------------------------- */
 
 /* Time in which the box was awake. */
 uint64_t kernel_now_us(void);
@@ -178,12 +181,12 @@ void kernels_reaped(pid_t pid, int status, const struct rusage *used);
 void kernels_watch(void);  /* before the loop waits */
 void kernels_finish(void); /* after */
 
-/* --- kernel/ask.c ------------------------------------------------------------------------------- */
+/* --- kernel/ask.c ---------------------------------------------------------------------------- */
 void kernel_ask_list(int sock);
 void kernel_ask_tell(const struct wire_context_tell *q, int sock);
 void kernel_listers_watch(void);
 
-/* --- kernel/cell.c ------------------------------------------------------------------------------ */
+/* --- kernel/cell.c --------------------------------------------------------------------------- */
 void cell_queue(const struct wire_cell *q, int sock);
 void cell_fail(struct cell *c, enum wire_step step, int err); /* before it was fed */
 void cell_hung_up(struct cell *c);
@@ -198,13 +201,13 @@ static inline bool cell_is_on(const struct cell *c)
 	return c && (c->state == CELL_FEEDING || c->state == CELL_RUNNING);
 }
 
-/* --- kernel/feed.c ------------------------------------------------------------------------------ */
+/* --- kernel/feed.c --------------------------------------------------------------------------- */
 void kernel_gather(struct kernel *k);
 bool kernel_may_gather(const struct kernel *k); /* false: others hold too much memory */
 void kernel_feed(struct kernel *k);
 void kernel_request_free(struct kernel *k);
 
-/* --- kernel/pump.c: what it prints and says ----------------------------------------------------- */
+/* --- kernel/pump.c: what it prints and says -------------------------------------------------- */
 void kernel_pump(struct kernel *k);
 void kernel_pump_last(struct kernel *k); /* it has ended: what it left is still to be told */
 void kernel_pump_watch(struct kernel *k);
@@ -212,7 +215,7 @@ void kernel_say(struct kernel *k, enum wire_type type, const void *data, size_t 
 void kernel_say_to(struct kernel *k, int *fd, enum wire_type type, const void *data, size_t len);
 void kernel_wait_drop(struct kernel *k);
 
-/* --- kernel/signal.c ---------------------------------------------------------------------------- */
+/* --- kernel/signal.c ------------------------------------------------------------------------- */
 #define KERNEL_PATIENCE_US 5000000       /* from interrupt to kill */
 #define KERNEL_LIMIT_PATIENCE_US 2000000 /* the same, when a limit was exceeded */
 void kernel_interrupt(struct kernel *k, enum wire_cell_reason reason, uint64_t patience_us);
@@ -223,7 +226,7 @@ void kernel_check_deadlines(struct kernel *k);
 void kernel_watch_deadlines(const struct kernel *k);
 void kernel_sweep(pid_t session); /* SIGKILL for all of it */
 
-/* --- kernel/usage.c ----------------------------------------------------------------------------- */
+/* --- kernel/usage.c -------------------------------------------------------------------------- */
 struct kernel_proc {
 	char state;
 	uint64_t start; /* when it was started */
@@ -241,7 +244,7 @@ void kernel_usage_look(struct kernel *k); /* at the limits of its cell */
 void kernel_usage_end(struct kernel *k);
 void kernel_usage_reaped(struct kernel *k, const struct rusage *used);
 
-/* --- kernel/spill.c: output beyond the limit ---------------------------------------------------- */
+/* --- kernel/spill.c: output beyond the limit ------------------------------------------------- */
 void spill_open(struct cell *c, unsigned stream);
 void spill_close(struct spill *s); /* all has been sent */
 void spill_lose(struct cell *c, unsigned stream);

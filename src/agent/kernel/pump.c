@@ -16,7 +16,7 @@ void kernel_wait_drop(struct kernel *k)
 	k->wait_fd = NULL;
 }
 
-/* Whoever it was for cannot have it: then the cell is nobody's, or the output without its file. */
+/* Its reader cannot have it: then the cell is nobody's, or the output without its file. */
 static void kernel_say_failed(struct kernel *k, const int *fd)
 {
 	struct cell *c = k->cell;
@@ -145,9 +145,9 @@ static void owe_output(struct kernel *k)
 }
 
 /*
- * A kernel may wait until a result has been read before it prints more, so that what it prints then does not
- * overtake the result: what counts is what was there before we read. Of several that were read at once the first
- * has it all.
+ * A kernel may wait until a result has been read before it prints more, so that what it prints then
+ * does not overtake the result: what counts is what was there before we read. Of several that were
+ * read at once the first has it all.
  */
 static void owe_before_result(struct kernel *k)
 {

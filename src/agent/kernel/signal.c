@@ -41,9 +41,9 @@ static bool sweep_once(pid_t session)
 }
 
 /*
- * SIGKILL for everything that a kernel left behind in its session: background jobs of a shell have groups of
- * their own. What started a new session is out of reach, as with nohup or a daemon, and what forks faster than we
- * look may get away; the box's end ends them all.
+ * SIGKILL for everything that a kernel left behind in its session: background jobs of a shell have
+ * groups of their own. What started a new session is out of reach, as with nohup or a daemon, and
+ * what forks faster than we look may get away; the box's end ends them all.
  */
 void kernel_sweep(pid_t session)
 {
@@ -52,7 +52,8 @@ void kernel_sweep(pid_t session)
 			return;
 }
 
-/* It leads a session, and so a group, of its own number. Before it has got that far there is only itself. */
+/* It leads a session, and so a group, of its own number. Before it has got that far there is only
+ * itself. */
 static void send_signal(const struct kernel *k, int sig)
 {
 	if (k->alive && k->pid > 1 && kernel_lives(k) && kill(-k->pid, sig) < 0)
@@ -60,8 +61,8 @@ static void send_signal(const struct kernel *k, int sig)
 }
 
 /*
- * The cell ends as the language ends what is interrupted, and the kernel goes on; one that does not say so
- * in time is killed.
+ * The cell ends as the language ends what is interrupted, and the kernel goes on; one that does not
+ * say so in time is killed.
  */
 void kernel_interrupt(struct kernel *k, enum wire_cell_reason reason, uint64_t patience_us)
 {
@@ -75,7 +76,8 @@ void kernel_interrupt(struct kernel *k, enum wire_cell_reason reason, uint64_t p
 		k->again_us = now_us + AGAIN_US;
 	if (!k->kill_us || k->kill_us > now_us + patience_us)
 		k->kill_us = now_us + patience_us;
-	/* Between cells an interrupt means nothing: one that came before the kernel takes the cell up is lost. */
+	/* Between cells an interrupt means nothing: one that came before the kernel takes the cell
+	 * up is lost. */
 	if (k->cell->heard)
 		send_signal(k, SIGINT);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output beyond a cell's limit goes into a file. A forked helper becomes the user, makes the file and writes
- * what we send it, so it can do nothing that the user could not do, the file's memory counts as the user's,
- * and a full disk or a slow one makes nobody wait but the helper. We never see the file.
+ * Output beyond a cell's limit goes into a file. A forked helper becomes the user, makes the file
+ * and writes what we send it, so it can do nothing that the user could not do, the file's memory
+ * counts as the user's, and a full disk or a slow one makes nobody wait but the helper. We never
+ * see the file.
  */
 #include "agent/kernel/kernel.h"
 
@@ -39,7 +40,8 @@ static int spill_make(const struct cell *c, unsigned stream, char name[NAME_SIZE
 	return -EEXIST;
 }
 
-/* Writes what comes, as long as it can, up to the bound; takes the rest as well, so that nobody waits for us. */
+/* Writes what comes, as long as it can, up to the bound; takes the rest as well, so that nobody
+ * waits for us. */
 static void spill_write(int sock, int fd)
 {
 	static struct wire_frame f;
@@ -121,7 +123,8 @@ bool spills_open(const struct cell *c)
 	       c->spill[CELL_ERR].state == SPILL_CLOSING;
 }
 
-/* It will say which file there is, which we have to pass on, and one frame at a time can wait for the cell's reader. */
+/* It will say which file there is, which we have to pass on, and one frame at a time can wait for
+ * the cell's reader. */
 static bool spill_has_to_wait(const struct cell *c, unsigned stream)
 {
 	return c->spill[stream].state == SPILL_OPENING && c->kernel->wait_fd;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cell uses, as far as it can be seen from here: CPU time of the kernel and of the children it has
- * reaped, and memory of the kernel. What runs in the kernel can deceive us about neither, but can have the
- * work done by children it does not reap; the box's own limits hold for those.
+ * What a cell uses, as far as it can be seen from here: CPU time of the kernel and of the children
+ * it has reaped, and memory of the kernel. What runs in the kernel can deceive us about neither,
+ * but can have the work done by children it does not reap; the box's own limits hold for those.
  */
 #include "agent/kernel/kernel.h"
 
@@ -12,7 +12,7 @@
 #define LOOK_US 50000    /* how often a cell with limits is looked at */
 #define AWAKE_US 1000000 /* and any other, so that a pause of the box is not counted as its time */
 
-/* --- what the system knows of a process ---------------------------------------------------------- */
+/* --- what the system knows of a process ------------------------------------------------------ */
 
 /* Only what the system itself writes is read: never a name. */
 
@@ -96,7 +96,8 @@ bool kernel_lives(const struct kernel *k)
 	       p.state != 'X';
 }
 
-/* A line's first number. The name of the process stands in the first line, which is not looked at. */
+/* A line's first number. The name of the process stands in the first line, which is not looked
+ * at. */
 static uint64_t line_number(const char *text, const char *name)
 {
 	const char *at = strstr(text, name);
@@ -117,7 +118,7 @@ static int kernel_proc_status(pid_t pid, struct kernel_proc_status *ret)
 	return 0;
 }
 
-/* --- what a cell uses ---------------------------------------------------------------------------- */
+/* --- what a cell uses ------------------------------------------------------------------------ */
 
 /* Of all its threads, also those that have ended, to the nanosecond. */
 static uint64_t own_cpu_us(pid_t pid)
@@ -172,7 +173,8 @@ static void note_cpu(struct kernel *k, uint64_t cpu_us)
 	k->cell->end.cpu_us = cpu_us - MIN(cpu_us, k->cell->cpu_begun_us);
 }
 
-/* A process that ends can be seen half: its clock is gone, or its memory. Then what was seen before stays. */
+/* A process that ends can be seen half: its clock is gone, or its memory. Then what was seen before
+ * stays. */
 static void usage_look(struct kernel *k)
 {
 	uint64_t own_us = own_cpu_us(k->pid);
@@ -213,8 +215,8 @@ void kernel_usage_look(struct kernel *k)
 }
 
 /*
- * The kernel's peak only ever rises, and only its owner could set it back: in a cell that raised it, it is
- * the cell's. In one that did not, it is what was seen in between and at the end.
+ * The kernel's peak only ever rises, and only its owner could set it back: in a cell that raised
+ * it, it is the cell's. In one that did not, it is what was seen in between and at the end.
  */
 void kernel_usage_end(struct kernel *k)
 {

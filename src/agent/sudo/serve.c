@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's half: it accepts, and forks a child for each sudo. The child runs as the box's root in the cgroups of commands. Everything that
- * comes on the connection is hostile; it passes wire_check() and the bounds of request.h.
+ * The agent's half: it accepts, and forks a child for each sudo. The child runs as the box's root
+ * in the cgroups of commands. Everything that comes on the connection is hostile; it passes
+ * wire_check() and the bounds of request.h.
  */
 #include "agent/sudo/sudo.h"
 
@@ -135,7 +136,7 @@ static void pass_signals(int conn, int pidfd, pid_t pid)
 		if (polls[0].revents)
 			return;
 		if (polls[1].revents && !read_signal(conn, pid)) {
-			/* Whoever asked for it is gone, killed perhaps: what it started must not go on. */
+			/* Its sudo is gone, killed perhaps: what it started must not go on. */
 			(void)kill(-pid, SIGKILL);
 			polls[1].fd = -1;
 		}
@@ -198,10 +199,10 @@ static _noreturn_ void sudo_serve(int conn)
 	_exit(0);
 }
 
-/* --- in the agent itself ------------------------------------------------------------------------- */
+/* --- in the agent itself --------------------------------------------------------------------- */
 
 static int listen_fd = -EBADF;
-static uint64_t rest_until_us; /* until then whoever connects waits */
+static uint64_t rest_until_us; /* until then connections wait */
 
 static int make_socket(void)
 {

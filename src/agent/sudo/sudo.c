@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program: what is asked on its command line goes to the agent, and it ends as the command does. */
+/* The program: what is asked on its command line goes to the agent, and it ends as the command
+ * does. */
 #include "agent/sudo/sudo.h"
 
 #include <fcntl.h>
@@ -36,7 +37,7 @@ struct sudo_options {
 	size_t n_command;
 };
 
-/* --- the command line ---------------------------------------------------------------------------- */
+/* --- the command line ------------------------------------------------------------------------ */
 
 static const char help[] =
 	"usage: sudo [-EHinsS] [-u USER] [VAR=value]... [--] [COMMAND [ARGUMENT...]]\n"
@@ -147,7 +148,7 @@ static int sudo_parse(int argc, char **argv, struct sudo_options *o)
 	return 0;
 }
 
-/* --- what to run --------------------------------------------------------------------------------- */
+/* --- what to run ----------------------------------------------------------------------------- */
 
 static int sudo_send_text(int sock, enum wire_type type, const char *text)
 {
@@ -182,8 +183,8 @@ static bool in_list(const char *variable, const char *list)
 	return false;
 }
 
-/* What another user's command gets of our environment when nobody asked for more. The proxy is the box's
- * way out, whoever goes. */
+/* What another user's command gets of our environment when nobody asked for more. The proxy is the
+ * box's way out for every user. */
 static bool is_kept(const char *variable)
 {
 	static const char *const names[] = {
@@ -315,7 +316,7 @@ static int sudo_send(int sock, const struct sudo_options *o, const struct agent_
 	return r < 0 ? r : wire_send(sock, WIRE_GO, NULL, 0);
 }
 
-/* --- between the terminal we were called on and the inner one ------------------------------------ */
+/* --- between the terminal we were called on and the inner one -------------------------------- */
 
 static int inner_fd = -EBADF;
 static struct termios before;
@@ -429,7 +430,7 @@ static void relay_end(void)
 	(void)tcsetattr(0, TCSADRAIN, &before);
 }
 
-/* --- until the end ------------------------------------------------------------------------------- */
+/* --- until the end --------------------------------------------------------------------------- */
 
 /* Passed on to the command. What stops and continues a job is ours as a member of it. */
 static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
@@ -473,7 +474,7 @@ static int sudo_say_failed(const struct wire_failed *f, const struct sudo_option
 	return 1;
 }
 
-/* Ends as the command did, so that whoever waits for us sees the same. */
+/* Ends as the command did, so that our parent sees the same. */
 static int end_like(const struct wire_exit *e)
 {
 	sigset_t set;
@@ -499,8 +500,8 @@ static bool sudo_on_frame(int sock, struct wire_frame *f)
 	return true;
 }
 
-/* Until the command's end; returns the status to exit with, or dies of its signal. With a terminal, master is
- * the inner one, else -EBADF. */
+/* Until the command's end; returns the status to exit with, or dies of its signal. With a terminal,
+ * master is the inner one, else -EBADF. */
 static int sudo_wait(int sock, const struct sudo_options *o, int master)
 {
 	static struct wire_frame f;

@@ -124,9 +124,9 @@ static const struct arg_clause ioctl_clauses[] = {
 RULE(ioctl);
 
 /* SC-08, FS-07. CLONE_NEWTIME lies in clone's exit signal bits and means nothing there; no signal
- * is that large either, so refusing it costs nobody. CLONE_PARENT gives a child to one's own parent,
- * which for a context is the zygote: it would be the host's work to wait for them all, and only what
- * makes containers uses it. The flags come first on both our architectures. */
+ * is that large either, so refusing it costs nobody. CLONE_PARENT gives a child to one's own
+ * parent, which for a context is the zygote: it would be the host's work to wait for them all, and
+ * only what makes containers uses it. The flags come first on both our architectures. */
 static const struct arg_clause clone_clauses[] = {
 	{ { ANY_BIT(0, CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
 			       CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME | CLONE_PARENT) },

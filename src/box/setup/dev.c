@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A box's /dev: six devices, links, and places for pts and shm. As root the nodes are the box's own:
- * two boxes that could open one inode could talk through its locks, and see each other's and the host's
- * use of it (CC-03, CC-04). Only the initial user namespace can make nodes, so they are made out here
- * and handed in. Without root the host's own are shown, read-only as files.
+ * A box's /dev: six devices, links, and places for pts and shm. As root the nodes are the box's
+ * own: two boxes that could open one inode could talk through its locks, and see each other's and
+ * the host's use of it (CC-03, CC-04). Only the initial user namespace can make nodes, so they are
+ * made out here and handed in. Without root the host's own are shown, read-only as files.
  */
 #include "box/setup/dev.h"
 
@@ -73,10 +73,10 @@ int devices_make(uint32_t uid, uint32_t gid)
 	return r < 0 ? r : take_fd(&fd);
 }
 
-/* --- the steps of the set-up --------------------------------------------------------------------- */
+/* --- the steps of the set-up ----------------------------------------------------------------- */
 
-/* Shows a device of the host, after making sure that it is the one we mean (FS-14). Read-only, so that
- * nobody can change the node's times; what the device does is not affected. */
+/* Shows a device of the host, after making sure that it is the one we mean (FS-14). Read-only, so
+ * that nobody can change the node's times; what the device does is not affected. */
 static int bind_device(struct setup_state *s, const struct device *d)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;

@@ -4,5 +4,6 @@
 
 #include "base/util.h"
 
-/* A detached file system that is the box's whole /dev: its descriptor. The root belongs to the ids. */
+/* A detached file system that is the box's whole /dev: its descriptor. The root belongs to the
+ * ids. */
 _must_check_ int devices_make(uint32_t uid, uint32_t gid);

@@ -67,7 +67,8 @@ static int hidden_add(struct hidden *h, const char *prefix, const char *below)
 	return 0;
 }
 
-/* The box has its own there, over whatever the layer has: it mounts /proc, and the others are where its user writes. */
+/* The box has its own there, over whatever the layer has: it mounts /proc, and the others are where
+ * its user writes. */
 static bool is_own(const char *below)
 {
 	static const char *const users[] = { "home", "home/user", "tmp", "var", "var/tmp" };

@@ -12,13 +12,12 @@
 
 struct hidden {
 	size_t n;
-	char path
-		[HIDDEN_MAX]
-		[HIDDEN_PATH_MAX]; /* in the box; the second layer is /usr, without the leading slash */
+	/* in the box; the second layer is /usr, without the leading slash */
+	char path[HIDDEN_MAX][HIDDEN_PATH_MAX];
 };
 
-/* Looks for them in this process's mount namespace. -E2BIG, -ENAMETOOLONG when there are too many or
- * their names too long: then the box is refused rather than leaky. */
+/* Looks for them in this process's mount namespace. -E2BIG, -ENAMETOOLONG when there are too many
+ * or their names too long: then the box is refused rather than leaky. */
 _must_check_ int hidden_find(const char *const *layers, size_t n_layers, struct hidden *ret);
 
 /* The mount point in a line of mountinfo, or NULL. Changes the line. */

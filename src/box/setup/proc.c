@@ -10,8 +10,8 @@
 int setup_do_proc(struct setup_state *s)
 {
 	const struct mnt_option options[] = { { "hidepid", "invisible" } };
-	/* For the agent alone, which has to know what interpreters use and what they left behind: every process,
-	 * and nothing else of /proc. A kernel before 5.8 cannot make that. */
+	/* For the agent alone, which has to know what interpreters use and what they left behind:
+	 * every process, and nothing else of /proc. A kernel before 5.8 cannot make that. */
 	const struct mnt_option pids[] = { { "subset", "pid" } };
 
 	if (!s->setup->one_command)
@@ -55,7 +55,8 @@ static int mask(const char *from, const char *to)
 	return r < 0 ? r : 1;
 }
 
-/* Thirty names in one directory: we go there, and what is masked already is what further masks are taken from. */
+/* Thirty names in one directory: we go there, and what is masked already is what further masks are
+ * taken from. */
 static int mask_proc(struct setup_state *s)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What makes a box a box beside its file system: ids, clocks, names, and at the end the seal. The order
- * of the steps is setup/steps.def's; the reasons for it are at the steps.
+ * What makes a box a box beside its file system: ids, clocks, names, and at the end the seal. The
+ * order of the steps is setup/steps.def's; the reasons for it are at the steps.
  */
 #include "box/setup/setup_priv.h"
 
@@ -46,7 +46,7 @@ int setup_do_become(struct setup_state *s)
 		return -errno;
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return -errno;
-	/* Should whoever builds us die now, so do we; later the end of the control socket does it. */
+	/* Should our parent die now, so do we; later the end of the control socket does it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return -errno;
 	/* NS-08: it may have died before that. */
@@ -93,9 +93,9 @@ int setup_do_cgroup_ns(struct setup_state *s)
 }
 
 /*
- * A second lock behind the filter (FS-07): even root of this box cannot make a namespace. Late, because
- * a detached mount counts as one, and so does the network namespace that a helper is making; through a descriptor
- * from before /proc/sys became read-only.
+ * A second lock behind the filter (FS-07): even root of this box cannot make a namespace. Late,
+ * because a detached mount counts as one, and so does the network namespace that a helper is
+ * making; through a descriptor from before /proc/sys became read-only.
  */
 int setup_do_namespaces(struct setup_state *s)
 {
@@ -130,8 +130,8 @@ int setup_do_keyring(struct setup_state *s)
 	return seal_keyring(&s->report.features);
 }
 
-/* The agent finds its control socket at 3, its view of /proc at 4, and /dev/null below; everything else closes
- * itself. */
+/* The agent finds its control socket at 3, its view of /proc at 4, and /dev/null below; everything
+ * else closes itself. */
 int setup_do_stdio(struct setup_state *s)
 {
 	_cleanup_(fd_closep) int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -179,9 +179,10 @@ static bool agent_keeps(unsigned long cap)
 }
 
 /*
- * What the box's root has, where there is one: enough to install packages and keep files of several users
- * in order. Never SYS_ADMIN, NET_ADMIN, NET_RAW, SYS_PTRACE, MKNOD, SYS_CHROOT or SETFCAP: though they are
- * worth something in this user namespace only, they open the kernel's mount, packet and filter code.
+ * What the box's root has, where there is one: enough to install packages and keep files of several
+ * users in order. Never SYS_ADMIN, NET_ADMIN, NET_RAW, SYS_PTRACE, MKNOD, SYS_CHROOT or SETFCAP:
+ * though they are worth something in this user namespace only, they open the kernel's mount, packet
+ * and filter code.
  */
 static bool root_keeps(unsigned long cap)
 {
@@ -197,8 +198,9 @@ int setup_do_caps(struct setup_state *s)
 	for (unsigned long cap = 0; cap <= 63; cap++) {
 		if (agent_keeps(cap) && !s->setup->single_id)
 			continue;
+		/* the agent hands them on to commands of uid 0 and to nobody else */
 		if (has_root(s) && root_keeps(cap))
-			continue; /* the agent hands them on to commands of uid 0 and to nobody else */
+			continue;
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return errno == EINVAL && cap > CAP_SETFCAP ? 0 : -errno; /* the last one */
 	}

@@ -18,8 +18,8 @@ enum setup_step {
 };
 
 struct setup {
-	/* First the template: [0] is the root's lower layer, [1], if any, is the one for /usr. Then what
-	 * other boxes have written, level by level, for the same trees. */
+	/* First the template: [0] is the root's lower layer, [1], if any, is the one for /usr. Then
+	 * what other boxes have written, level by level, for the same trees. */
 	const char *layer_path[SETUP_LAYERS_MAX];
 	size_t n_layers;
 	size_t n_trees; /* 1 or 2 */
@@ -42,16 +42,16 @@ struct setup_go {
 };
 
 /*
- * What the parent makes while the child is at work on its tree. With it come the agent's image, a file system
- * with the device nodes where the parent makes them, and the cgroups to enter.
+ * What the parent makes while the child is at work on its tree. With it come the agent's image, a
+ * file system with the device nodes where the parent makes them, and the cgroups to enter.
  */
 struct setup_rest {
 	uint32_t n_nodes; /* 0 or 1 */
 	uint32_t n_join;
 };
 
-/* Never returns. Reports on sock: first SETUP_DONE with the writable layer's descriptor, or the step
- * that failed. */
+/* Never returns. Reports on sock: first SETUP_DONE with the writable layer's descriptor, or the
+ * step that failed. */
 _noreturn_ void setup_child(const struct setup *s, int sock);
 
 const char *setup_step_text(uint32_t step);

@@ -36,7 +36,8 @@ int setup_do_upper(struct setup_state *s);
 int setup_do_overlay(struct setup_state *s);
 int setup_do_pivot(struct setup_state *s);
 
-/* A second view of something that is mounted in this namespace, with further attributes; and attached. */
+/* A second view of something that is mounted in this namespace, with further attributes; and
+ * attached. */
 _must_check_ int setup_clone(int dir_fd, const char *path, uint64_t attrs);
 _must_check_ int setup_clone_onto(int from_fd, const char *from, uint64_t attrs, int to_fd,
 				  const char *to);

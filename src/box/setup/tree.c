@@ -11,8 +11,8 @@
  *	/dev      six device nodes, devpts, shm: where the parent makes the nodes it is the last
  *
  * All of it is attached by descriptor below directories that were made a moment ago and that no
- * foreign instruction has seen. Directories that mounts go onto are created in the upper layer, so a
- * template in which /proc or /dev is a symbolic link cannot lead them elsewhere (FS-13). Then the
+ * foreign instruction has seen. Directories that mounts go onto are created in the upper layer, so
+ * a template in which /proc or /dev is a symbolic link cannot lead them elsewhere (FS-13). Then the
  * root is changed, the old one detached, the process sealed and the agent executed. What the parent
  * makes meanwhile is asked for after that change, for which the kernel needs a while.
  *
@@ -119,7 +119,8 @@ int setup_do_scratch(struct setup_state *s)
 		{ "size", size },
 		{ "nr_inodes", inodes },
 		{ "mode", "0755" },
-		/* Large writes get large pages, which halves what they cost; never more than the file is long. */
+		/* Large writes get large pages, which halves what they cost; never more than the
+		 * file is long. */
 		{ "huge", "within_size" },
 	};
 	size_t n = ARRAY_SIZE(options);
@@ -140,8 +141,8 @@ int setup_do_scratch(struct setup_state *s)
 			mnt_make("tmpfs", options, n - 1, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (s->scratch_fd < 0)
 		return s->scratch_fd;
-	/* Overlay layers must be attached somewhere. /usr exists on every machine, our view of it is
-	 * private, and the layer that shows it was opened before. */
+	/* Overlay layers must be attached somewhere. /usr exists on every machine, our view of it
+	 * is private, and the layer that shows it was opened before. */
 	return mnt_move(s->scratch_fd, AT_FDCWD, "/usr");
 }
 
@@ -157,8 +158,8 @@ static struct overlay_name layer_name(size_t i)
 	return name;
 }
 
-/* The places that the user may write to. In a fixed box, what is mounted there is made as well: "home" is shown
- * at up/home/user, and so on. */
+/* The places that the user may write to. In a fixed box, what is mounted there is made as well:
+ * "home" is shown at up/home/user, and so on. */
 static const struct {
 	const char *path; /* below the root */
 	const char *own;  /* of a fixed box, below scratch */
@@ -235,8 +236,8 @@ int setup_do_upper(struct setup_state *s)
 
 /*
  * FS-26: layers are named relative to scratch, so mountinfo tells nothing about the host. userxattr
- * switches redirect_dir and metacopy off (FS-22). In a fixed box the upper layer is just another one below, and nobody
- * can write.
+ * switches redirect_dir and metacopy off (FS-22). In a fixed box the upper layer is just another
+ * one below, and nobody can write.
  */
 static int overlay(const struct setup_state *s, const char *lower, const char *upper,
 		   const char *work)
@@ -292,8 +293,8 @@ static int overlay_root(struct setup_state *s)
 	return r < 0 ? r : overlay(s, l.text, "up", "work");
 }
 
-/* CC-03, CC-04: never without an overlay, for locks and watches on its files would reach the host's and every other
- * box's. Without an upper layer one wants two below: the second is empty. */
+/* CC-03, CC-04: never without an overlay, for locks and watches on its files would reach the host's
+ * and every other box's. Without an upper layer one wants two below: the second is empty. */
 static int overlay_usr(struct setup_state *s)
 {
 	struct layers l = { .len = 0 };
@@ -304,7 +305,8 @@ static int overlay_usr(struct setup_state *s)
 	return r < 0 ? r : overlay(s, l.text, "usr-up", "usr-work");
 }
 
-/* Paths are relative to scratch, where we stand, here and below: nothing on them was made by anybody else. */
+/* Paths are relative to scratch, where we stand, here and below: nothing on them was made by
+ * anybody else. */
 static int show_user_dirs(void)
 {
 	int r = 0;

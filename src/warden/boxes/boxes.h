@@ -4,7 +4,8 @@
 
 #include "warden/warden_priv.h"
 
-/* boxes/life.c. A ward that cannot be begun is gone; otherwise it ends by itself or with ward_end(). */
+/* boxes/life.c. A ward that cannot be begun is gone; otherwise it ends by itself or with
+ * ward_end(). */
 struct ward_wish {
 	const struct warden_limits *limits;
 	uint32_t flags;
@@ -20,8 +21,8 @@ void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms);
 _must_check_ int ward_freeze(struct warden *w, struct ward *d);
 _must_check_ int ward_thaw(struct warden *w, struct ward *d);
 
-/* boxes/copy.c: a box's files become a layer. The request is answered at the end, unless it cannot even
- * begin. */
+/* boxes/copy.c: a box's files become a layer. The request is answered at the end, unless it cannot
+ * even begin. */
 _must_check_ int copy_begin(struct warden *w, struct ward *d, const char *layer,
 			    const struct pending *p);
 void copy_frozen(struct warden *w, struct ward *d); /* the box stands still: go on */

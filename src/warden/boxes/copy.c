@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot: what a box has written becomes a layer for others. A helper enters its user namespace and copies
- * its writable layer into STATE/layers/NAME.tmp through a mount in which that namespace's ids are those on
- * disk: so root of the box owns files of root, and nobody's power is needed for it but the box's own.
+ * A snapshot: what a box has written becomes a layer for others. A helper enters its user namespace
+ * and copies its writable layer into STATE/layers/NAME.tmp through a mount in which that
+ * namespace's ids are those on disk: so root of the box owns files of root, and nobody's power is
+ * needed for it but the box's own.
  *
- *	the box freezes ─▶ the helper copies ─▶ it says so: the box goes on ─▶ it waits for the disk and ends
- *	─▶ the layer gets its name ─▶ another helper waits for that to be on the disk
+ *	the box freezes ─▶ the helper copies ─▶ it says so: the box goes on ─▶ it waits for the disk
+ *	and ends ─▶ the layer gets its name ─▶ another helper waits for that to be on the disk
  *
- * The box stands still only while it is copied. Nobody waits for a helper: one that was killed may be deep in
- * the kernel, so its copy is cleaned up when it is really gone.
+ * The box stands still only while it is copied. Nobody waits for a helper: one that was killed may
+ * be deep in the kernel, so its copy is cleaned up when it is really gone.
  */
 #include "warden/boxes/boxes.h"
 
@@ -293,14 +294,14 @@ static void copy_on_helper(struct loop *l, struct source *source)
 static bool copy_fits(const struct statvfs *fs, uint64_t bytes, uint64_t files)
 {
 	return (uint64_t)fs->f_bavail * fs->f_frsize >= bytes + RESERVE_BYTES &&
-	       /* Some file systems make as many as there is room for, and say 0. */
+	       /* Some file systems make as many as there is space for, and say 0. */
 	       (fs->f_files == 0 || fs->f_favail >= files + RESERVE_FILES);
 }
 
 /*
- * Is there space for a copy? The server's database may lie on the same disk, so some of it stays free whatever is
- * copied. This is what can be known before; the helper looks at the disk itself as it goes (layers/tree.c).
- * -ENOSPC: there is none; -EAGAIN: not while others are being made.
+ * Is there space for a copy? The server's database may lie on the same disk, so some of it stays
+ * free whatever is copied. This is what can be known before; the helper looks at the disk itself as
+ * it goes (layers/tree.c). -ENOSPC: there is none; -EAGAIN: not while others are being made.
  */
 static int copy_need(const struct warden *w, const struct ward *d, struct copy_need *ret)
 {
@@ -313,7 +314,7 @@ static int copy_need(const struct warden *w, const struct ward *d, struct copy_n
 	bytes = (uint64_t)(box.f_blocks - box.f_bfree) * box.f_frsize + files * ENTRY_BYTES;
 	if (!copy_fits(&disk, bytes, files))
 		return -ENOSPC;
-	/* Some of what they need they may have written already: whoever asks again will see. */
+	/* Some of what they need they may have written already: the next request will see. */
 	if (!copy_fits(&disk, bytes + w->copying.bytes, files + w->copying.files))
 		return -EAGAIN;
 	*ret = (struct copy_need){ .bytes = bytes, .files = files };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory without files. The kernel caps both together, because it counts them together (docs/ARCHITECTURE.md,
- * "Memory and disk"); that programs alone stay within their limit is looked after here. Each box is looked at
- * about once a second, one that is beyond its limit, or near it and growing, more often. When it is beyond, the
- * largest process is killed, as the kernel would. A box that always has a next one, or none that is found, is
- * ended: the search costs us as much as it has processes, and all boxes wait meanwhile. They also wait while we
- * look, so we stop after a moment and go on later with the next one.
+ * Memory without files. The kernel caps both together, because it counts them together
+ * (docs/ARCHITECTURE.md, "Memory and disk"); that programs alone stay within their limit is looked
+ * after here. Each box is looked at about once a second, one that is beyond its limit, or near it
+ * and growing, more often. When it is beyond, the largest process is killed, as the kernel would. A
+ * box that always has a next one, or none that is found, is ended: the search costs us as much as
+ * it has processes, and all boxes wait meanwhile. They also wait while we look, so we stop after a
+ * moment and go on later with the next one.
  *
  * On the same round a box's share of the CPUs is set by how much it runs at once (RX-18).
  */
@@ -48,7 +49,8 @@ static bool victim_is_dying(struct ward *d)
 	return false;
 }
 
-/* One that was gone before we could kill it is a victim too: nobody stays above his limit by being quick. */
+/* One that was gone before we could kill it is a victim too: being quick does not keep a box above
+ * its limit. */
 static void kill_largest(struct ward *d)
 {
 	int r = cgroup_exec_kill_largest(&d->box.cgroup, &d->leaf, &d->victim_fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A box in our care, from the request to the last trace of it. Nothing here waits: setting up, dying and the
- * removal of cgroups are each begun here and finished when a descriptor or the timer says so.
+ * A box in our care, from the request to the last trace of it. Nothing here waits: setting up,
+ * dying and the removal of cgroups are each begun here and finished when a descriptor or the timer
+ * says so.
  *
  *	STARTING ─▶ RUNNING ◀─▶ FREEZING ─▶ PAUSED           any of them ─▶ DYING ─▶ FREE
  *	        └─▶ WAITING ─▶ RUNNING  └─▶ COPYING ─▶ RUNNING or PAUSED
@@ -178,7 +179,7 @@ static void is_frozen(struct warden *w, struct ward *d)
 		talk_reply(w, &d->pending, d, -EBADF);
 		return;
 	}
-	/* Nobody asked, or whoever did is gone and his successor does not know. */
+	/* Nobody asked, or the server that did is gone and the next one does not know. */
 	d->to_pause = false;
 	d->pending = (struct pending){ 0 };
 	memcpy(f.as_PAUSED.id, d->id, sizeof(f.as_PAUSED.id));
@@ -279,7 +280,7 @@ static int ward_create(struct warden *w, struct ward *d, struct fail *fail)
 	return 0;
 }
 
-/* What it opens stays open for whoever walks into the box next. */
+/* What it opens stays open for the fork that walks into the box next. */
 static int make_leaf(struct ward *d, struct fail *fail)
 {
 	const struct box_limits limits = {
@@ -332,7 +333,7 @@ static void ward_on_setup(struct loop *l, struct source *source)
 	w->n_starting--;
 	d->state = WARD_RUNNING;
 	timer_set(&w->loop, &d->timer, d->deadline_us);
-	/* Whoever wanted it is gone and will not know of it. */
+	/* The server that wanted it is gone and will not know of it. */
 	if (d->pending.server != w->room.number)
 		ward_end(w, d, WARDEN_ENDED_KILLED, true);
 	else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Boxes made ahead, of the built-in template with the configured limits: whoever asks for one of those gets
- * it at once. The pool is filled a little after the last request, one box at a time, and never while a
- * request waits for a box of its own.
+ * Boxes made ahead, of the built-in template with the configured limits: a request for one of those
+ * gets it at once. The pool is filled a little after the last request, one box at a time, and never
+ * while a request waits for a box of its own.
  *
- * Each gets a Python context, first a small one, which costs little. When nobody has asked for a while, it is replaced
- * by one that has the packages loaded.
+ * Each gets a Python context, first a small one, which costs little. When nobody has asked for a
+ * while, it is replaced by one that has the packages loaded.
  */
 #include "warden/boxes/boxes.h"
 
@@ -73,8 +73,8 @@ void pool_add(struct warden *w, struct ward *d)
 	pool_fill(w);
 }
 
-/* The rest stays in the order in which they were made: the oldest has had most time. Whoever removes one for a good
- * reason calls pool_fill(): else it is taken for a failure. */
+/* The rest stays in the order in which they were made: the oldest has had most time. A caller that
+ * removes one for a good reason calls pool_fill(): else it is taken for a failure. */
 void pool_remove(struct warden *w, struct ward *d)
 {
 	size_t i = 0;

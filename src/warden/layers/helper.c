@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that work on the files of boxes. They are forked from the warden and first give up what they do
- * not need: every other descriptor, every capability but the few for files, and all system calls but those
- * of file work. Whatever a box has put on its disk, it meets only this.
+ * Processes that work on the files of boxes. They are forked from the warden and first give up what
+ * they do not need: every other descriptor, every capability but the few for files, and all system
+ * calls but those of file work. Whatever a box has put on its disk, it meets only this.
  */
 #include "warden/layers/layers.h"
 
@@ -62,7 +62,7 @@ static int install_helper_filter(void)
 		/* To the last instruction, over the others, the question below and the refusal. */
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i],
 							 (__u8)(ARRAY_SIZE(allowed) - i + 5), 0);
-	/* Whoever acts as the owner of a file must say again that it ends with the warden. */
+	/* A helper that acts as the owner of a file must say again that it ends with the warden. */
 	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 4);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						 offsetof(struct seccomp_data, args[0]));

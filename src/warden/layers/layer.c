@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots on disk: STATE/layers/NAME/{root,usr}, root's alone. A name is there when the layer is whole:
- * it is made as NAME.tmp and renamed. What is dropped is renamed first and deleted at leisure, by another
- * process.
+ * Snapshots on disk: STATE/layers/NAME/{root,usr}, root's alone. A name is there when the layer is
+ * whole: it is made as NAME.tmp and renamed. What is dropped is renamed first and deleted at
+ * leisure, by another process.
  */
 #include "warden/layers/layers.h"
 
@@ -44,7 +44,8 @@ static _noreturn_ void delete_all(const struct warden *w)
 	int fd = helper_begin(&w->layers_fd, 1, w->pid);
 	struct dirent *entry;
 
-	/* Opened anew: the descriptor that we were given shares its place in the list with the warden's. */
+	/* Opened anew: the descriptor that we were given shares its place in the list with the
+	 * warden's. */
 	fd = fd < 0 ? fd : tree_open(fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	while (dir && (entry = readdir(dir)))
@@ -157,8 +158,8 @@ int layer_open_dir(struct warden *w, struct fail *fail)
 	if (w->layers_fd < 0 || fstat(w->layers_fd, &st) < 0)
 		return fail_set(fail, errno, "layers", "cannot open %.120s/layers: %s",
 				w->state.path, strerror(errno));
-	/* Files in it belong to whoever they belonged to in their box, root and set-uid bits included:
-	 * nobody of this machine may reach them. */
+	/* Files in it belong to the users that they belonged to in their box, root and set-uid bits
+	 * included: nobody of this machine may reach them. */
 	if (st.st_uid != geteuid() || (st.st_mode & 077))
 		return fail_set(fail, EPERM, "layers",
 				"%.120s/layers must be ours and closed to others: chmod 0700",
@@ -179,15 +180,17 @@ int layer_drop(struct warden *w, const char *name)
 	return wards_use_layer(w, name) ? -EBUSY : layer_throw_away(w, name);
 }
 
-/* Is it the name of a layer, and not of one that is being made or deleted? Fills ret with it and NULs. */
+/* Is it the name of a layer, and not of one that is being made or deleted? Fills ret with it and
+ * NULs. */
 static bool layer_read_name(const char *entry, char ret[static WARDEN_ID_SIZE])
 {
 	memset(ret, 0, WARDEN_ID_SIZE);
 	return snprintf(ret, WARDEN_ID_SIZE, "%s", entry) < WARDEN_ID_SIZE && warden_id_ok(ret);
 }
 
-/* Nothing is kept between two requests, so each reads the whole directory: names only, and no more of them than
- * ENTRIES_MAX, so that boxes never wait long for it. The server, which needs it once in its life, asks slowly. */
+/* Nothing is kept between two requests, so each reads the whole directory: names only, and no more
+ * of them than ENTRIES_MAX, so that boxes never wait long for it. The server, which needs it once
+ * in its life, asks slowly. */
 int layer_next(const struct warden *w, const char *after, char ret[static WARDEN_ID_SIZE])
 {
 	_cleanup_(dir_closep) DIR *dir = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The template's root directory. It is made anew, under another name, when the host's /etc has changed; boxes
- * that stand on the old one keep it. Whoever makes roots removes those that look old, so the ones in use are
- * touched from time to time.
+ * The template's root directory. It is made anew, under another name, when the host's /etc has
+ * changed; boxes that stand on the old one keep it. Making a root removes those that look old, so
+ * the ones in use are touched from time to time.
  */
 #include "warden/layers/layers.h"
 

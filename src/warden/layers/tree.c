@@ -2,10 +2,11 @@
 /*
  * Trees of files by descriptor: nothing that was put into one leads out of it.
  *
- * A copy is of the upper layer of a box's overlay. It runs in the box's user namespace, so it can do no more than
- * the box's own root, and creates each file as its owner (setfsuid): no chown ever runs. Overlayfs keeps what
- * was deleted as character devices 0:0 and as marks on directories: these are kept. Other devices, sockets,
- * pipes, set-uid bits and attributes outside user.* are not (FI-14).
+ * A copy is of the upper layer of a box's overlay. It runs in the box's user namespace, so it can
+ * do no more than the box's own root, and creates each file as its owner (setfsuid): no chown ever
+ * runs. Overlayfs keeps what was deleted as character devices 0:0 and as marks on directories:
+ * these are kept. Other devices, sockets, pipes, set-uid bits and attributes outside user.* are not
+ * (FI-14).
  */
 #include "warden/layers/tree.h"
 
@@ -115,8 +116,8 @@ static int act_as_owner(struct tree_copy *c, const struct stat *st)
 	return 0;
 }
 
-/* Before something is written: is there room for it? What others write meanwhile counts. */
-static int take_room(struct tree_copy *c, uint64_t bytes)
+/* Before something is written: is there space for it? What others write meanwhile counts. */
+static int take_space(struct tree_copy *c, uint64_t bytes)
 {
 	struct statfs fs;
 
@@ -132,7 +133,8 @@ static int take_room(struct tree_copy *c, uint64_t bytes)
 		       0;
 }
 
-/* Of overlayfs's own marks only those that say what is not there; the others point to where it was. */
+/* Of overlayfs's own marks only those that say what is not there; the others point to where it
+ * was. */
 static bool attr_is_kept(const char *name)
 {
 	if (strncmp(name, "user.overlay.", 13) == 0)
@@ -179,7 +181,7 @@ static int copy_range(struct tree_copy *c, int from_fd, int to_fd, off_t at, off
 		if ((uint64_t)n > c->bytes_left)
 			return -EFBIG;
 		c->bytes_left -= (uint64_t)n;
-		r = take_room(c, (uint64_t)n);
+		r = take_space(c, (uint64_t)n);
 		if (r < 0)
 			return r;
 		if (pwrite(to_fd, chunk, (size_t)n, at) != n)
@@ -230,7 +232,7 @@ static int copy_tree_link(struct tree_copy *c, int to_fd, const char *name, cons
 	return linkat(c->root_fd, (*found)->path, to_fd, name, 0) < 0 ? -errno : 1;
 }
 
-/* Whoever has more links than we can remember gets copies. */
+/* A box with more links than we can remember gets copies. */
 static void remember_link(struct tree_copy *c, const char *name, const struct stat *st)
 {
 	size_t size = c->path_len + strlen(name) + 1;
@@ -380,7 +382,7 @@ static int copy_tree_entry(struct tree_copy *c, int from_fd, int to_fd, const ch
 		return -errno;
 	if (c->files_left-- == 0)
 		return -EFBIG;
-	r = take_room(c, ENTRY_BYTES);
+	r = take_space(c, ENTRY_BYTES);
 	if (r == 0)
 		r = act_as_owner(c, &st);
 	if (r < 0)

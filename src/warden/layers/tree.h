@@ -18,7 +18,7 @@ _must_check_ int tree_remove(int dir_fd, const char *name);
 struct tree_copy {
 	uint64_t bytes_left;
 	uint64_t files_left;
-	/* what stays free where the copy lies, whoever else writes there */
+	/* what stays free where the copy lies, whatever else writes there */
 	uint64_t leave_bytes;
 	uint64_t leave_files;
 	uint64_t written;        /* about that much since we looked */
@@ -28,7 +28,7 @@ struct tree_copy {
 	uid_t uid;
 	gid_t gid;
 	bool is_owner;
-	/* files with several names, by inode, as far as there is room to remember them */
+	/* files with several names, by inode, as far as there is space to remember them */
 	void *links;
 	size_t links_bytes;
 	int root_fd; /* of the copy: what the paths of links start from */
@@ -36,5 +36,5 @@ struct tree_copy {
 	size_t path_len;
 	bool path_lost; /* where we are is too deep for a path */
 };
-/* -EFBIG, -ENOSPC, -ELOOP: too much, no room, too deep. */
+/* -EFBIG, -ENOSPC, -ELOOP: too much, no space, too deep. */
 _must_check_ int tree_copy(struct tree_copy *c, int from_fd, int to_fd);

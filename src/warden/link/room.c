@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's process: its own user, no capabilities, nothing inherited but the descriptors it needs. It may
- * die at any time; boxes go on and the next one is told of them.
+ * The server's process: its own user, no capabilities, nothing inherited but the descriptors it
+ * needs. It may die at any time; boxes go on and the next one is told of them.
  */
 #include "warden/link/link.h"
 
@@ -30,7 +30,8 @@ int room_find(struct warden *w, const char *program, struct fail *fail)
 	return 0;
 }
 
-/* What the server need not know: it is not the one who dials, and arguments can be seen by everybody. */
+/* What the server need not know: it is not the one who dials, and arguments can be seen by
+ * everybody. */
 static bool is_kept_back(size_t setting)
 {
 	return setting == CONFIG_egress_proxy;

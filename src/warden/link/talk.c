@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The conversation with the server. It never makes us wait: what does not fit into the socket stays in a
- * list, and while there is one nothing more is read from the server, so the list can only grow by what
- * happens to boxes there are. Answers go to the server that asked, not to the one that came after it.
+ * The conversation with the server. It never makes us wait: what does not fit into the socket stays
+ * in a list, and while there is one nothing more is read from the server, so the list can only grow
+ * by what happens to boxes there are. Answers go to the server that asked, not to the one that came
+ * after it.
  */
 #include "warden/link/link.h"
 

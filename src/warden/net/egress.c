@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process of egress, and what it is told. It is started when the first box is to have network: a service whose
- * boxes have none never has one, and that one request pays a few milliseconds. It may die at any time: a new one gets
- * the operator's rules, the doors of all boxes and a new socket to the server, which then sends it the boxes' policies.
- * Until then it refuses everything.
+ * The process of egress, and what it is told. It is started when the first box is to have network:
+ * a service whose boxes have none never has one, and that one request pays a few milliseconds. It
+ * may die at any time: a new one gets the operator's rules, the doors of all boxes and a new socket
+ * to the server, which then sends it the boxes' policies. Until then it refuses everything.
  *
- * It never makes us wait: what does not fit into the socket stays in a list. The list is in order, so egress knows a
- * box before the server is told that it does.
+ * It never makes us wait: what does not fit into the socket stays in a list. The list is in order,
+ * so egress knows a box before the server is told that it does.
  */
 #include "warden/net/net.h"
 
@@ -268,8 +268,8 @@ static int egress_begin(struct warden *w, struct fail *fail)
 	return 0;
 }
 
-/* Tell it what it could not be told, or start it; that only if somebody needs it: whoever comes next starts it
- * otherwise. */
+/* Tell it what it could not be told, or start it; that only if a box needs it: the next one starts
+ * it otherwise. */
 static void egress_on_timer(struct loop *l, struct timer *t)
 {
 	struct warden *w = warden_of(l);

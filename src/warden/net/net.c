@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network of a box, which is its doors to egress: NET and SOCKET. A helper opens them; nobody waits for it, and one
- * that was killed may be deep in the kernel, so it is cleaned up after when it is really gone.
+ * The network of a box, which is its doors to egress: NET and SOCKET. A helper opens them; nobody
+ * waits for it, and one that was killed may be deep in the kernel, so it is cleaned up after when
+ * it is really gone.
  *
  *	NET ─▶ the helper opens ─▶ the doors are ours ─▶ egress has been told: REPLY
  *
- * We keep the doors too: for the next egress, and so that nobody in the box can take their places meanwhile.
+ * We keep the doors too: for the next egress, and so that nobody in the box can take their places
+ * meanwhile.
  */
 #include "warden/net/net.h"
 
@@ -112,7 +114,8 @@ static int net_open_doors(struct warden *w, struct ward *d, struct fail *fail)
 	return 0;
 }
 
-/* Among those who wait for the doors of this box: there is one server, which has little reason to ask often. */
+/* Among those who wait for the doors of this box: there is one server, which has little reason to
+ * ask often. */
 static bool net_wait(struct ward *d, const struct warden *w, struct pending *p)
 {
 	for (size_t i = 0; i < NET_WAITING; i++)

@@ -4,8 +4,8 @@
 
 #include "warden/warden_priv.h"
 
-/* net/egress.c. Reads the operator's rule sets, which must be right; the process comes with the first box that
- * needs it. */
+/* net/egress.c. Reads the operator's rule sets, which must be right; the process comes with the
+ * first box that needs it. */
 _must_check_ int egress_open(struct warden *w, struct fail *fail);
 void egress_reload(struct warden *w); /* the rule sets, if they are right */
 void egress_close(struct warden *w);

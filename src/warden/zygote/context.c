@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A context for a box: pipes, one end of each to the zygote together with the box's namespaces and
- * cgroups, the other to the box's agent. Nobody is waited for. If the zygote cannot, its context ends
- * before it has run anything, and the agent sees the pipes close; if the agent cannot, the context sees
- * that.
+ * cgroups, the other to the box's agent. Nobody is waited for. If the zygote cannot, its context
+ * ends before it has run anything, and the agent sees the pipes close; if the agent cannot, the
+ * context sees that.
  */
 #include "warden/zygote/zygote.h"
 
@@ -62,8 +62,8 @@ static int context_pipes_open(const struct box *b, struct pipes *p)
 	return r;
 }
 
-/* The box's namespaces by the names that /proc has for them. The agent's pid is its own until we have
- * reaped it. */
+/* The box's namespaces by the names that /proc has for them. The agent's pid is its own until we
+ * have reaped it. */
 struct namespaces {
 	int fd[_ZYGOTE_NS_MAX];
 	size_t n;
@@ -127,7 +127,7 @@ static struct payload_limits context_limits(const struct ward *d)
 	};
 }
 
-/* With the box's own, and those that are for whoever walks in. */
+/* With the box's own, and those that are for the one that walks in. */
 static int send_enter(struct zygote *z, const struct ward *d, const struct namespaces *ns,
 		      const struct cgroup_entry *cgroups, const int *own, size_t n_own)
 {
@@ -169,7 +169,7 @@ static int send_adopt(const struct ward *d, const struct wire_context *context,
 				 ARRAY_SIZE(fds));
 }
 
-/* Orders somebody from the zygote into the box, with these descriptors for him. */
+/* Orders a fork of the zygote into the box, with these descriptors. */
 static int order(struct warden *w, struct ward *d, struct zygote *z, const int *own, size_t n_own)
 {
 	_cleanup_(namespaces_close) struct namespaces ns = { 0 };
@@ -204,10 +204,11 @@ int zygote_context(struct warden *w, struct ward *d, const struct wire_context *
 	return r < 0 ? r : send_adopt(d, context, &p);
 }
 
-/* Before anybody has the box's control socket: so nothing foreign has run in it when he walks in. */
+/* Before anybody has the box's control socket: so nothing foreign has run in it when the fork walks
+ * in. */
 int zygote_command(struct warden *w, struct ward *d)
 {
-	_cleanup_(fd_closep) int ours = -EBADF, his = -EBADF;
+	_cleanup_(fd_closep) int ours = -EBADF, theirs = -EBADF;
 	struct zygote *z;
 	int pair[2];
 	int r = zygote_find(w, d, ZYGOTE_SCRIPT, &z);
@@ -218,8 +219,8 @@ int zygote_command(struct warden *w, struct ward *d)
 	if (r < 0)
 		return r;
 	ours = pair[0];
-	his = pair[1];
-	r = order(w, d, z, &his, ZYGOTE_COMMAND_FDS);
+	theirs = pair[1];
+	r = order(w, d, z, &theirs, ZYGOTE_COMMAND_FDS);
 	return r < 0 ? r : wire_send_fds_now(d->box.control_fd, WIRE_RUNNER, NULL, 0, &ours, 1);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a zygote's process comes to be: a fork of the warden that makes itself a root of read-only views
- * of the template, network, ipc and host name of its own, becomes a user that owns nothing but the
- * boxes' user namespaces, gives up all capabilities, goes under a filter and a Landlock domain, and
- * executes the template's interpreter. It stays in our pid namespace: only from above can one get into
- * a box's.
+ * How a zygote's process comes to be: a fork of the warden that makes itself a root of read-only
+ * views of the template, network, ipc and host name of its own, becomes a user that owns nothing
+ * but the boxes' user namespaces, gives up all capabilities, goes under a filter and a Landlock
+ * domain, and executes the template's interpreter. It stays in our pid namespace: only from above
+ * can one get into a box's.
  *
- * What it may not be able to do, even taken over: touch a file that is not the template's or in its own
- * /tmp; reach any process by its pid but its own contexts; talk to anybody but us; gain anything by
- * executing.
+ * What it may not be able to do, even taken over: touch a file that is not the template's or in its
+ * own /tmp; reach any process by its pid but its own contexts; talk to anybody but us; gain
+ * anything by executing.
  */
 #include "warden/zygote/zygote.h"
 
@@ -264,7 +264,8 @@ static const char *broken_controls(void)
 
 static int execute_kernel(const struct warden *w, enum warden_zygote kind)
 {
-	/* Numeric libraries start threads as soon as they are loaded, if nobody keeps them from it. */
+	/* Numeric libraries start threads as soon as they are loaded, if nobody keeps them from
+	 * it. */
 	const char *const env[] = {
 		"PATH=/usr/bin:/bin",     "HOME=/home/user",
 		"LANG=C.UTF-8",           "TMPDIR=/tmp",
@@ -282,9 +283,10 @@ static int execute_kernel(const struct warden *w, enum warden_zygote kind)
 }
 
 /*
- * The zygote that scripts are forked from: the template's Python, started exactly as a run starts it, with its
- * arguments, its variables and its directory, and stopped by a library of ours when it is about to open its
- * script. The script that it sees while it starts is empty; the one that a fork opens is its box's.
+ * The zygote that scripts are forked from: the template's Python, started exactly as a run starts
+ * it, with its arguments, its variables and its directory, and stopped by a library of ours when it
+ * is about to open its script. The script that it sees while it starts is empty; the one that a
+ * fork opens is its box's.
  */
 static int execute_script(void)
 {
@@ -320,9 +322,9 @@ static _noreturn_ void execute_zygote(const struct warden *w, enum warden_zygote
 }
 
 /*
- * Between us and a zygote stands its keeper, a process that does nothing but wait. A box does not end
- * before somebody has waited for each of its processes; for contexts that is their zygote, and when it
- * has died, its keeper. It ends with the last of them, as the zygote did.
+ * Between us and a zygote stands its keeper, a process that does nothing but wait. A box does not
+ * end before somebody has waited for each of its processes; for contexts that is their zygote, and
+ * when it has died, its keeper. It ends with the last of them, as the zygote did.
  */
 static _noreturn_ void keep_zygote(pid_t zygote, const sigset_t *signals)
 {
@@ -342,7 +344,7 @@ static _noreturn_ void keep_zygote(pid_t zygote, const sigset_t *signals)
 	}
 }
 
-/* Whoever dies, those below die with him; after the last change of user, which would undo it. */
+/* When one dies, those below die with it; after the last change of user, which would undo it. */
 static int die_with(pid_t parent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of zygotes: one with the interpreter, one with the scientific packages as well, and one that
- * has nothing loaded and stands before a script. They are
- * started when the service is up, one after the other, and again whenever one ends or the template's
- * root becomes another. Nothing that a client asks for waits for them: while there is none,
- * interpreters are started in the boxes.
+ * The life of zygotes: one with the interpreter, one with the scientific packages as well, and one
+ * that has nothing loaded and stands before a script. They are started when the service is up, one
+ * after the other, and again whenever one ends or the template's root becomes another. Nothing that
+ * a client asks for waits for them: while there is none, interpreters are started in the boxes.
  *
  * A zygote that is replaced is told nothing more, sees its contexts to their ends and goes.
  */
@@ -27,8 +26,8 @@
 #define LINES_MAX 50                       /* of what one prints */
 #define CGROUP_PLACE "zygote"
 
-/* Above the ids that systemd gives to containers, of which ours are some, and below those with a sign.
- * */
+/* Above the ids that systemd gives to containers, of which ours are some, and below those with a
+ * sign. */
 #define OWNER_FIRST 1879048192u
 #define OWNER_COUNT 65536u
 
@@ -72,8 +71,8 @@ void zygote_open(struct warden *w)
 	int r;
 
 	w->zygote_cgroup_fd = -EBADF;
-	/* Without a range of ids for each box there is nobody who could own all boxes and nothing else.
-	 * */
+	/* Without a range of ids for each box there is nobody who could own all boxes and nothing
+	 * else. */
 	if (!w->config->interpreter_zygote || w->host.ids.kind != IDS_RANGE || owner == 0)
 		return;
 	r = cgroup_host_admit(&w->host.cgroups, CGROUP_PLACE, &w->zygote_cgroup_fd);
@@ -127,7 +126,8 @@ static void zygote_free(struct warden *w, struct zygote *z)
 	free(z);
 }
 
-/* A line of its output each. It loads packages of the template: what it says is not for terminals. */
+/* A line of its output each. It loads packages of the template: what it says is not for
+ * terminals. */
 static void zygote_output(struct loop *l, struct source *source)
 {
 	struct warden *w = warden_of(l);
@@ -204,7 +204,8 @@ static void zygote_on_said(struct loop *l, struct source *source)
 		zygote_has_ended(w, z);
 }
 
-/* It has said so, or has come to an end of its own though it never got to the point: so would the next. */
+/* It has said so, or has come to an end of its own though it never got to the point: so would the
+ * next. */
 static bool zygote_will_not(const struct zygote *z, const siginfo_t *info)
 {
 	return info->si_code == CLD_EXITED &&

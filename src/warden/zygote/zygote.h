@@ -20,7 +20,8 @@ struct zygote {
 	bool ready;
 };
 
-/* zygote/zygote.c. Whether there can be any is decided by zygote_open(), before the first box is made. */
+/* zygote/zygote.c. Whether there can be any is decided by zygote_open(), before the first box is
+ * made. */
 void zygote_open(struct warden *w);
 void zygote_start_all(struct warden *w);  /* the service is up */
 void zygote_check_root(struct warden *w); /* boxes may stand on another one now */
@@ -38,6 +39,6 @@ _must_check_ int zygote_command(struct warden *w, struct ward *d);
 /* Sends a context into a box and tells its agent. */
 _must_check_ int zygote_context(struct warden *w, struct ward *d,
 				const struct wire_context *context, enum warden_zygote kind);
-/* One ahead of time; it replaces one of another kind. Where there is none, one is made when it is asked for, so
- * a failure is not worth a word. */
+/* One ahead of time; it replaces one of another kind. Where there is none, one is made when it is
+ * asked for, so a failure is not worth a word. */
 int zygote_prepare(struct warden *w, struct ward *d, enum warden_zygote kind);
