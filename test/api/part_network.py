@@ -23,7 +23,7 @@ sys.path[:] = BEFORE
 
 ALL = "0.0.0.0/0"
 VARIABLES = ("http_proxy", "HTTPS_PROXY", "ALL_PROXY", "no_proxy")
-LINES_PER_SECOND, NETWORK_LINES = 20, 100  # src/server/sandbox/outlet_note.c, src/server/sandbox/sandbox.h
+LINES_PER_SECOND, NETWORK_LINES = 20, 100  # src/server/sandbox/outlet.c, src/server/sandbox/sandbox.h
 
 
 class Here:

@@ -26,7 +26,7 @@ _must_check_ int template_find(struct server *s, const char *key_id, const char 
 _must_check_ int snapshot_find(struct server *s, const char *key_id, const char *text,
 			       struct store_snapshot *ret, struct problem *p);
 
-/* --- what clients see (control/show.c) -------------------------------------------------------- */
+/* --- what clients see (control/sandbox.c) ----------------------------------------------------- */
 
 json_t *show_sandbox(struct sandbox *b);
 json_t *show_listed(struct sandbox *b);

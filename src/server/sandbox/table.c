@@ -14,7 +14,7 @@ struct key_list {
 	char key_id[STORE_ID_SIZE];
 	struct sandbox *first;
 	size_t n;
-	size_t results; /* interp/assembly.c; atomic */
+	size_t results; /* interp/event.c; atomic */
 	struct key_list *next;
 };
 
