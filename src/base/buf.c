@@ -7,7 +7,7 @@ void buf_done(struct buf *b)
 	*b = (struct buf){ .max = b->max };
 }
 
-static int reserve(struct buf *b, size_t more)
+static int buf_reserve(struct buf *b, size_t more)
 {
 	size_t need, size;
 	unsigned char *data;
@@ -28,7 +28,7 @@ static int reserve(struct buf *b, size_t more)
 
 int buf_add(struct buf *b, const void *data, size_t len)
 {
-	int r = reserve(b, len);
+	int r = buf_reserve(b, len);
 
 	if (r < 0)
 		return r;

@@ -2,7 +2,7 @@
 #include "base/parse.h"
 
 /* Reads digits from *text on, advances it; at least one digit is needed. */
-static int digits(const char **text, uint64_t *ret)
+static int parse_digits(const char **text, uint64_t *ret)
 {
 	const char *p = *text;
 	uint64_t value = 0;
@@ -22,7 +22,7 @@ static int digits(const char **text, uint64_t *ret)
 int parse_u64(const char *text, uint64_t *ret)
 {
 	uint64_t value;
-	int r = digits(&text, &value);
+	int r = parse_digits(&text, &value);
 
 	if (r < 0)
 		return r;
@@ -42,7 +42,7 @@ static int number_with_unit(const char *text, const struct unit *units, size_t n
 			    uint64_t *ret)
 {
 	uint64_t value;
-	int r = digits(&text, &value);
+	int r = parse_digits(&text, &value);
 
 	if (r < 0)
 		return r;
@@ -86,7 +86,7 @@ int parse_duration_us(const char *text, uint64_t *ret_us)
 int parse_cpus_milli(const char *text, uint32_t *ret_milli)
 {
 	uint64_t whole, milli = 0;
-	int r = digits(&text, &whole);
+	int r = parse_digits(&text, &whole);
 
 	if (r < 0)
 		return r;

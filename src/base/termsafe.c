@@ -36,7 +36,7 @@ static const struct range shown[] = {
 	{ 0xfff9, 0xfffb }, /* interlinear annotation */
 };
 
-static void put(struct out *out, const void *data, size_t n)
+static void out_put(struct out *out, const void *data, size_t n)
 {
 	assert(n <= out->size - out->len);
 	memcpy(out->data + out->len, data, n);
@@ -51,23 +51,23 @@ static void put_code_point(struct out *out, const unsigned char *bytes, size_t n
 		if (cp < shown[i].first || cp > shown[i].last)
 			continue;
 		(void)snprintf(text, sizeof(text), "<U+%04X>", cp);
-		put(out, text, strlen(text));
+		out_put(out, text, strlen(text));
 		return;
 	}
-	put(out, bytes, n);
+	out_put(out, bytes, n);
 }
 
-static bool is_plain(unsigned char c)
+static bool termsafe_is_plain(unsigned char c)
 {
 	return (c >= 0x20 && c < DEL) || c == '\n' || c == '\t';
 }
 
 static void put_ascii(struct out *out, unsigned char c)
 {
-	if (is_plain(c))
-		put(out, &c, 1);
+	if (termsafe_is_plain(c))
+		out_put(out, &c, 1);
 	else
-		put(out, (char[]){ '^', (char)(c ^ 0x40) }, 2);
+		out_put(out, (char[]){ '^', (char)(c ^ 0x40) }, 2);
 }
 
 static void put_bad(struct out *out, const unsigned char *bytes, size_t n)
@@ -76,12 +76,12 @@ static void put_bad(struct out *out, const unsigned char *bytes, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		(void)snprintf(text, sizeof(text), "\\x%02x", bytes[i]);
-		put(out, text, strlen(text));
+		out_put(out, text, strlen(text));
 	}
 }
 
 /* Shows a token that will not be completed. Only the first byte of one can be special. */
-static void give_up(struct termsafe *ts, struct out *out)
+static void termsafe_give_up(struct termsafe *ts, struct out *out)
 {
 	if (ts->n_pending > 0 && ts->pending[0] >= 0x80)
 		put_bad(out, ts->pending, ts->n_pending);
@@ -112,7 +112,7 @@ static bool feed_escape(struct termsafe *ts, struct out *out, unsigned char c)
 	ts->pending[ts->n_pending++] = c;
 	if (c == 'm') {
 		ts->coloured = !sgr_is_reset(ts->pending, ts->n_pending);
-		put(out, ts->pending, ts->n_pending);
+		out_put(out, ts->pending, ts->n_pending);
 		ts->n_pending = 0;
 	}
 	return true;
@@ -122,7 +122,7 @@ static bool feed_return(struct termsafe *ts, struct out *out, unsigned char c)
 {
 	if (c != '\n')
 		return false;
-	put(out, "\r\n", 2);
+	out_put(out, "\r\n", 2);
 	ts->n_pending = 0;
 	return true;
 }
@@ -192,11 +192,11 @@ size_t termsafe_feed(struct termsafe *ts, const void *in, size_t n, char *out, s
 		if (ts->n_pending > 0) {
 			if (feed_pending(ts, &to, p[i]))
 				continue;
-			give_up(ts, &to);
+			termsafe_give_up(ts, &to);
 		}
-		while (i < n && is_plain(p[i]))
+		while (i < n && termsafe_is_plain(p[i]))
 			i++;
-		put(&to, p + start, i - start);
+		out_put(&to, p + start, i - start);
 		if (i < n)
 			feed_first(ts, &to, p[i]);
 	}
@@ -209,15 +209,15 @@ size_t termsafe_flush(struct termsafe *ts, char *out, size_t out_size)
 	size_t most = termsafe_max_out(0);
 
 	assert(out_size >= most);
-	give_up(ts, &to);
+	termsafe_give_up(ts, &to);
 	if (ts->coloured)
-		put(&to, "\x1b[0m", 4);
+		out_put(&to, "\x1b[0m", 4);
 	termsafe_init(ts);
 	return to.len;
 }
 
 /* Adds a piece if it and the ellipsis fit. */
-static bool add_piece(char *out, size_t out_size, size_t *at, const char *piece, size_t n)
+static bool termsafe_add_piece(char *out, size_t out_size, size_t *at, const char *piece, size_t n)
 {
 	bool fits = *at + n + sizeof("…") <= out_size;
 
@@ -241,11 +241,11 @@ void termsafe_line(const char *text, char *out, size_t out_size)
 		} else {
 			n = termsafe_feed(&ts, text, 1, piece, sizeof(piece));
 		}
-		if (!add_piece(out, out_size, &at, piece, n))
+		if (!termsafe_add_piece(out, out_size, &at, piece, n))
 			return;
 	}
 	n = termsafe_flush(&ts, piece, sizeof(piece));
-	if (add_piece(out, out_size, &at, piece, n))
+	if (termsafe_add_piece(out, out_size, &at, piece, n))
 		out[at] = '\0';
 }
 

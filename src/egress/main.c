@@ -26,7 +26,7 @@
 static struct egress egress = { .loop = LOOP_INIT, .server_fd = -EBADF };
 
 /* As root the separation would be none. */
-static int check_user(struct fail *fail)
+static int check_not_root(struct fail *fail)
 {
 	if (geteuid() != 0)
 		return 0;
@@ -52,7 +52,7 @@ static int ignore_signals(void)
 }
 
 /* As many descriptors as may be: two for each connection, and the doors. */
-static void raise_descriptors(void)
+static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 
@@ -63,13 +63,13 @@ static void raise_descriptors(void)
 }
 
 /* Everything that needs a file. */
-static int prepare(struct egress *g, const struct config *c, struct fail *fail)
+static int prepare_egress(struct egress *g, const struct config *c, struct fail *fail)
 {
-	int r = check_user(fail);
+	int r = check_not_root(fail);
 
 	if (r < 0)
 		return r;
-	raise_descriptors();
+	raise_descriptor_limit();
 	r = ignore_signals();
 	if (r == 0)
 		r = loop_open(&g->loop, TIMERS);
@@ -92,7 +92,7 @@ int main(int argc, char *argv[])
 	int r = settings_read(argc, argv, &egress, &config, &fail);
 
 	if (r == 0)
-		r = prepare(&egress, &config, &fail);
+		r = prepare_egress(&egress, &config, &fail);
 	if (r == 0)
 		r = seal(&fail);
 	if (r < 0) {

@@ -58,7 +58,7 @@ static int hex_digit(char c)
 }
 
 /* "USER:PASSWORD" of a URL as the bytes that it stands for. */
-static int unescape(const char *text, size_t len, char *ret, size_t size)
+static int url_unescape(const char *text, size_t len, char *ret, size_t size)
 {
 	size_t n = 0;
 
@@ -86,7 +86,7 @@ static int set_authorization(struct egress *g, const char *text, size_t len)
 {
 	char plain[256];
 	gnutls_datum_t in = { .data = (unsigned char *)plain }, out = { 0 };
-	int n = unescape(text, len, plain, sizeof(plain)), r = 0;
+	int n = url_unescape(text, len, plain, sizeof(plain)), r = 0;
 
 	if (n < 0)
 		return n;

@@ -37,7 +37,7 @@ static int set_nonblocking(int fd)
 
 /* --- the server --------------------------------------------------------------------------------------- */
 
-static void hang_up(struct egress *g, struct talk *t)
+static void server_hang_up(struct egress *g, struct talk *t)
 {
 	source_remove(&g->loop, &t->server);
 	fd_closep(&g->server_fd);
@@ -52,7 +52,7 @@ static void send_answer(struct egress *g, struct talk *t)
 
 	t->answer_waits = r == -EAGAIN || no_memory;
 	if (r < 0 && !t->answer_waits) {
-		hang_up(g, t);
+		server_hang_up(g, t);
 		return;
 	}
 	if (no_memory) /* that the socket can be written to says nothing now */
@@ -125,7 +125,7 @@ static void server_read(struct egress *g, struct talk *t)
 		if (r == -EPROTO)
 			say_log("the server sent what is no message; it is not listened to any more");
 		if (r <= 0) {
-			hang_up(g, t);
+			server_hang_up(g, t);
 			return;
 		}
 		server_said(g, t, &f);
@@ -141,7 +141,7 @@ static void server_ready(struct loop *l, struct source *self)
 	if (t->answer_waits && (self->came & EPOLLOUT))
 		send_answer(g, t);
 	else if (t->answer_waits)
-		hang_up(g, t); /* an error, and nobody takes the answer */
+		server_hang_up(g, t); /* an error, and nobody takes the answer */
 	else
 		server_read(g, t);
 }
@@ -152,7 +152,7 @@ static int meet_server(struct egress *g, struct talk *t, int fd)
 
 	/* For a burst of events; the kernel gives what it allows. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	hang_up(g, t);
+	server_hang_up(g, t);
 	t->servers++;
 	if (r == 0)
 		r = source_add(&g->loop, &t->server, fd, EPOLLIN, server_ready);

@@ -29,7 +29,7 @@ static bool is_label(const unsigned char *label, size_t len)
 
 /* NW-04: "127.1", "2130706433" and "0x7f000001" are addresses to some resolvers and proxies. All of these end
  * with a number, and no top-level domain is one. */
-static bool is_number(const unsigned char *label, size_t len)
+static bool label_is_number(const unsigned char *label, size_t len)
 {
 	bool hexadecimal = len >= 2 && label[0] == '0' && lower(label[1]) == 'x';
 
@@ -40,7 +40,7 @@ static bool is_number(const unsigned char *label, size_t len)
 	return true;
 }
 
-static bool is_name(const unsigned char *text, size_t len)
+static bool label_is_name(const unsigned char *text, size_t len)
 {
 	size_t begin = 0;
 
@@ -53,7 +53,7 @@ static bool is_name(const unsigned char *text, size_t len)
 			return false;
 		begin = i + 1;
 	}
-	return is_label(text + begin, len - begin) && !is_number(text + begin, len - begin);
+	return is_label(text + begin, len - begin) && !label_is_number(text + begin, len - begin);
 }
 
 int name_parse(const void *text, size_t len, char ret[static POLICY_NAME_SIZE])
@@ -63,7 +63,7 @@ int name_parse(const void *text, size_t len, char ret[static POLICY_NAME_SIZE])
 	memset(ret, 0, POLICY_NAME_SIZE);
 	if (len > 0 && bytes[len - 1] == '.')
 		len--;
-	if (!is_name(bytes, len))
+	if (!label_is_name(bytes, len))
 		return -EINVAL;
 	for (size_t i = 0; i < len; i++)
 		ret[i] = lower(bytes[i]);

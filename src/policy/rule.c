@@ -13,7 +13,7 @@ struct piece {
 	size_t len;
 };
 
-static int refuse(struct fail *fail, struct piece text, const char *why)
+static int rule_refuse(struct fail *fail, struct piece text, const char *why)
 {
 	char shown[SHOWN_MAX + 1];
 	size_t n = MIN(text.len, (size_t)SHOWN_MAX);
@@ -176,7 +176,7 @@ static const char *find_twice(struct piece text, char c)
 }
 
 /* Sets what the rule is about and gives back what is behind it (ports with their colon, or nothing), or NULL. */
-static const char *split(struct rule *r, struct piece text)
+static const char *rule_split(struct rule *r, struct piece text)
 {
 	struct piece target = text;
 	const char *colon;
@@ -190,18 +190,20 @@ static const char *split(struct rule *r, struct piece text)
 	return set_target(r, target) == 0 ? target.at + target.len : NULL;
 }
 
-static int explain(struct fail *fail, struct piece text)
+static int rule_explain(struct fail *fail, struct piece text)
 {
 	if (text.len == 1 && text.at[0] == '*')
-		return refuse(fail, text, "write 0.0.0.0/0 for everything");
+		return rule_refuse(fail, text, "write 0.0.0.0/0 for everything");
 	if (memchr(text.at, '/', text.len) && find_twice(text, '/'))
-		return refuse(fail, text, "write the host without https:// and path");
+		return rule_refuse(fail, text, "write the host without https:// and path");
 	if (text.at[0] != '[' && find_twice(text, ':'))
-		return refuse(fail, text, "an IPv6 address with ports is written [ADDRESS]:PORT");
-	return refuse(fail, text, "write a host name, *.name, an address or a range");
+		return rule_refuse(fail, text,
+				   "an IPv6 address with ports is written [ADDRESS]:PORT");
+	return rule_refuse(fail, text, "write a host name, *.name, an address or a range");
 }
 
-static int parse(const char *text, size_t len, bool denial, struct rule *ret, struct fail *fail)
+static int rule_parse_as(const char *text, size_t len, bool denial, struct rule *ret,
+			 struct fail *fail)
 {
 	struct rule r = { 0 };
 	struct piece whole = { text, len };
@@ -211,30 +213,31 @@ static int parse(const char *text, size_t len, bool denial, struct rule *ret, st
 	if (len == 0)
 		return fail_set(fail, EINVAL, "rule", "a rule cannot be empty");
 	if (len >= POLICY_RULE_TEXT_SIZE)
-		return refuse(fail, whole, "it is too long");
-	behind = split(&r, whole);
+		return rule_refuse(fail, whole, "it is too long");
+	behind = rule_split(&r, whole);
 	if (!behind)
-		return explain(fail, whole);
+		return rule_explain(fail, whole);
 	left = len - (size_t)(behind - text);
 	if (left == 0 && r.kind != RULE_RANGE && !denial)
 		set_ports(&r, web_ports, ARRAY_SIZE(web_ports));
 	else if (left == 0)
 		set_ports(&r, &all_ports, 1);
 	else if (*behind != ':' || parse_ports((struct piece){ behind + 1, left - 1 }, &r) < 0)
-		return refuse(fail, whole,
-			      "ports are like :443 or :80,443 or :8000-8010 (at most 4) or :*");
+		return rule_refuse(
+			fail, whole,
+			"ports are like :443 or :80,443 or :8000-8010 (at most 4) or :*");
 	*ret = r;
 	return 0;
 }
 
 int rule_parse(const char *text, size_t len, struct rule *ret, struct fail *fail)
 {
-	return parse(text, len, false, ret, fail);
+	return rule_parse_as(text, len, false, ret, fail);
 }
 
 int rule_parse_denial(const char *text, size_t len, struct rule *ret, struct fail *fail)
 {
-	return parse(text, len, true, ret, fail);
+	return rule_parse_as(text, len, true, ret, fail);
 }
 
 bool rule_has_all_ports(const struct rule *r)
@@ -272,7 +275,7 @@ static bool ports_ok(const struct rule *r)
 	return true;
 }
 
-static bool is_zero(const void *data, size_t len)
+static bool rest_is_zero(const void *data, size_t len)
 {
 	const unsigned char *bytes = data;
 
@@ -284,7 +287,7 @@ static bool is_zero(const void *data, size_t len)
 
 static bool range_ok(const struct rule *r)
 {
-	if (r->prefix > 128 || !is_zero(r->name, sizeof(r->name)))
+	if (r->prefix > 128 || !rest_is_zero(r->name, sizeof(r->name)))
 		return false;
 	for (unsigned bit = r->prefix; bit < 128; bit++)
 		if (r->address.bytes[bit / 8] & (0x80u >> (bit % 8)))
@@ -308,7 +311,7 @@ bool rule_ok(const struct rule *r)
 	if (r->kind == RULE_RANGE)
 		return range_ok(r);
 	return (r->kind == RULE_NAME || r->kind == RULE_BELOW) && r->prefix == 0 &&
-	       is_zero(&r->address, sizeof(r->address)) && name_ok(r->name);
+	       rest_is_zero(&r->address, sizeof(r->address)) && name_ok(r->name);
 }
 
 static bool has_default_ports(const struct rule *r)

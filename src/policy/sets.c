@@ -6,7 +6,7 @@ struct line {
 	size_t len;
 };
 
-static bool is_blank(char c)
+static bool set_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -17,9 +17,9 @@ static struct line trim(struct line l)
 
 	if (comment)
 		l.len = (size_t)(comment - l.at);
-	for (; l.len > 0 && is_blank(l.at[0]); l.at++)
+	for (; l.len > 0 && set_is_blank(l.at[0]); l.at++)
 		l.len--;
-	for (; l.len > 0 && is_blank(l.at[l.len - 1]);)
+	for (; l.len > 0 && set_is_blank(l.at[l.len - 1]);)
 		l.len--;
 	return l;
 }
@@ -29,7 +29,7 @@ static bool take_word(struct line *l, const char *word)
 {
 	size_t len = strlen(word);
 
-	if (l->len <= len || memcmp(l->at, word, len) != 0 || !is_blank(l->at[len]))
+	if (l->len <= len || memcmp(l->at, word, len) != 0 || !set_is_blank(l->at[len]))
 		return false;
 	*l = trim((struct line){ l->at + len, l->len - len });
 	return true;
@@ -117,7 +117,7 @@ static int parse_rule(struct line l, bool in_set, struct rule *ret, struct fail 
 	return rule_parse(l.at, l.len, ret, fail);
 }
 
-static int add_rule(struct policy_set *set, const struct rule *rule, struct fail *fail)
+static int set_add_rule(struct policy_set *set, const struct rule *rule, struct fail *fail)
 {
 	struct rule *more;
 
@@ -143,10 +143,10 @@ static int read_rule(struct policy_set *set, struct line l, bool in_set, struct 
 	if (l.len == 0)
 		return 0;
 	r = parse_rule(l, in_set, &rule, fail);
-	return r < 0 ? r : add_rule(set, &rule, fail);
+	return r < 0 ? r : set_add_rule(set, &rule, fail);
 }
 
-static int read_line(struct policy_sets *s, struct line l, struct fail *fail)
+static int set_read_line(struct policy_sets *s, struct line l, struct fail *fail)
 {
 	/* An IPv6 address in brackets has a colon; a set's name has none. */
 	if (l.len > 0 && l.at[0] == '[' && !memchr(l.at, ':', l.len))
@@ -193,7 +193,7 @@ int sets_parse(const char *text, size_t len, struct policy_sets *ret, struct fai
 
 	for (size_t at = 0; at < len; number++) {
 		struct fail why;
-		int r = read_line(&s, next_line(text, len, &at), &why);
+		int r = set_read_line(&s, next_line(text, len, &at), &why);
 
 		if (r < 0)
 			return refuse_line(fail, r, number, &why);

@@ -30,7 +30,7 @@ static const struct v1_mount {
 	const char *dir;
 	const char *controller; /* as /proc/self/cgroup calls it */
 	const char *probe;      /* a file that shows that the controller is really there */
-	const char *last;       /* what base_prepare() writes there last; NULL: nothing */
+	const char *last;       /* what v1_base_prepare() writes there last; NULL: nothing */
 	unsigned bits;
 } mounts[CGROUP_HIER_MAX] = {
 	{ CGROUP_MOUNT "/memory", "memory", "memory.limit_in_bytes", "memory.limit_in_bytes",
@@ -46,7 +46,7 @@ static const struct v1_mount {
  * new cgroup inherits it). A share of the machine stays free (RX-23, RX-26). A limit on TCP buffers
  * makes the kernel count them from now on; switching that on for every box would cost each of them.
  */
-static int base_prepare(int dir)
+static int v1_base_prepare(int dir)
 {
 	struct cgroup_limits all = cgroup_all_boxes();
 	char text[32];
@@ -70,7 +70,7 @@ static int base_prepare(int dir)
 }
 
 /* Not when whoever made the directory got no further. */
-static bool is_prepared(int dir, const char *last)
+static bool v1_is_prepared(int dir, const char *last)
 {
 	uint64_t limit = last ? cgroup_limit(dir, last) : 0;
 
@@ -78,7 +78,7 @@ static bool is_prepared(int dir, const char *last)
 }
 
 /* Opens <dir>/glovebox for use by us, making it when the parent is a cgroup and lets us. */
-static int base_open(const char *dir, const struct v1_mount *m)
+static int v1_base_open(const char *dir, const struct v1_mount *m)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	char path[512];
@@ -103,20 +103,20 @@ static int base_open(const char *dir, const struct v1_mount *m)
 		return -errno;
 	if (!cgroup_may_write(fd, "."))
 		return -EACCES;
-	if (!is_prepared(fd, m->last))
-		r = base_prepare(fd);
+	if (!v1_is_prepared(fd, m->last))
+		r = v1_base_prepare(fd);
 	if (r < 0)
 		(void)rmdir(path); /* fails, rightly, when somebody uses it */
 	return r < 0 ? r : take_fd(&fd);
 }
 
 /* Where the root of the hierarchy is not ours (a user, a container): below our own cgroup. */
-static int base_find(const struct v1_mount *m)
+static int v1_base_find(const struct v1_mount *m)
 {
 	char own[256], path[320];
 	int fd, r;
 
-	fd = base_open(m->dir, m);
+	fd = v1_base_open(m->dir, m);
 	if (fd >= 0 || fd == -ENOENT || fd == -ENODEV)
 		return fd;
 	r = cgroup_read_own_path(m->controller, own, sizeof(own));
@@ -124,7 +124,7 @@ static int base_find(const struct v1_mount *m)
 		return r;
 	if (snprintf(path, sizeof(path), "%s%s", m->dir, own) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = base_open(path, m);
+	fd = v1_base_open(path, m);
 	/* v2's rule: to move or clone from our cgroup into a box, both must be ours to write to. */
 	if (fd >= 0 && m->bits == 0 && !cgroup_may_write(fd, "../cgroup.procs"))
 		return fd_close(fd);
@@ -167,7 +167,7 @@ int cgroup_v1_host_open(struct cgroup_host *h)
 
 		if (bits && (h->features & bits) == bits)
 			continue;
-		fd = base_find(&mounts[i]);
+		fd = v1_base_find(&mounts[i]);
 		if (cgroup_is_passing(fd))
 			return fd;
 		if (fd < 0)
@@ -197,14 +197,14 @@ static int memory_limit(int dir, uint64_t bytes)
 	return r < 0 ? r : cgroup_write_optional(dir, "memory.kmem.tcp.limit_in_bytes", text);
 }
 
-static int cpu_limit(int dir, uint32_t milli)
+static int v1_cpu_limit(int dir, uint32_t milli)
 {
 	return cgroup_write_u64(dir, "cpu.cfs_quota_us", (uint64_t)milli * CPU_PERIOD_US / 1000);
 }
 
 /* The limits that belong to one hierarchy's directory. RX-21: memory and swap together are limited to
  * the memory limit, so there is nothing to swap. */
-static int limits_write(unsigned controllers, int dir, const struct cgroup_limits *l)
+static int v1_limits_write(unsigned controllers, int dir, const struct cgroup_limits *l)
 {
 	int r = 0;
 
@@ -213,7 +213,7 @@ static int limits_write(unsigned controllers, int dir, const struct cgroup_limit
 	if (r >= 0 && (controllers & CGROUP_PIDS) && l->pids > 0)
 		r = cgroup_write_u64(dir, "pids.max", l->pids);
 	if (r >= 0 && (controllers & CGROUP_CPU) && l->cpu_milli > 0)
-		r = cpu_limit(dir, l->cpu_milli);
+		r = v1_cpu_limit(dir, l->cpu_milli);
 	return r;
 }
 
@@ -223,7 +223,7 @@ static bool box_needs_dir(unsigned controllers, const struct cgroup_limits *cap)
 	       ((controllers & CGROUP_CPU) && cap->cpu_milli > 0);
 }
 
-static int box_rmdir(const struct cgroup_box *b)
+static int v1_box_rmdir(const struct cgroup_box *b)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
 		int r = cgroup_box_has_dir(b, i) ? cgroup_rmdir(b->host->hier[i].fd, b->name) : 0;
@@ -278,7 +278,7 @@ static int box_create_in(struct cgroup_box *b, size_t i)
 		return r;
 	if (hier->controllers & UNIFIED)
 		return unified_handles(b, i);
-	r = limits_write(hier->controllers, b->fd[i], &b->cap);
+	r = v1_limits_write(hier->controllers, b->fd[i], &b->cap);
 	return r < 0 ? r : box_open_join(b, i);
 }
 
@@ -296,17 +296,17 @@ static int box_create_where(struct cgroup_box *b, bool unified)
 	return 0;
 }
 
-static int box_create(struct cgroup_box *b)
+static int v1_box_create(struct cgroup_box *b)
 {
 	int r = box_create_where(b, true);
 
 	if (r < 0)
-		(void)box_rmdir(b); /* just made and empty: only what has an fd is ours */
+		(void)v1_box_rmdir(b); /* just made and empty: only what has an fd is ours */
 	return r;
 }
 
 /* A failure leaves it to the caller, who has to end the box anyway. */
-static int box_finish(struct cgroup_box *b)
+static int v1_box_finish(struct cgroup_box *b)
 {
 	return box_create_where(b, false);
 }
@@ -327,7 +327,7 @@ static int exec_share(const struct cgroup_box *b, size_t i, struct cgroup_exec *
 	return e->fd[i] < 0 ? -errno : 0;
 }
 
-static int exec_rmdir(const struct cgroup_box *b, unsigned n)
+static int v1_exec_rmdir(const struct cgroup_box *b, unsigned n)
 {
 	struct cgroup_name nested = cgroup_exec_path(b->name, n);
 	struct cgroup_name flat = cgroup_exec_name(b->name, n);
@@ -353,7 +353,7 @@ static int exec_create_in(const struct cgroup_box *b, size_t i, const struct cgr
 	r = cgroup_mkdir(nested ? b->fd[i] : hier->fd, name.text, &e->fd[i]);
 	if (r < 0)
 		return r;
-	r = limits_write(hier->controllers, e->fd[i], limits);
+	r = v1_limits_write(hier->controllers, e->fd[i], limits);
 	if (r < 0)
 		return r;
 	r = openat(e->fd[i], "tasks", O_WRONLY | O_CLOEXEC);
@@ -363,21 +363,21 @@ static int exec_create_in(const struct cgroup_box *b, size_t i, const struct cgr
 	return 0;
 }
 
-static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *limits,
-		       struct cgroup_exec *e)
+static int v1_exec_create(const struct cgroup_box *b, const struct cgroup_limits *limits,
+			  struct cgroup_exec *e)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++) {
 		int r = exec_has_leaf(b, i) ? exec_create_in(b, i, limits, e) : exec_share(b, i, e);
 
 		if (r < 0) {
-			(void)exec_rmdir(b, e->n);
+			(void)v1_exec_rmdir(b, e->n);
 			return r;
 		}
 	}
 	return 0;
 }
 
-static int exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
+static int v1_exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
 {
 	for (size_t i = 0; i < b->host->n_hier; i++)
 		if ((b->host->hier[i].controllers & CGROUP_CPU) && e->fd[i] >= 0)
@@ -387,11 +387,11 @@ static int exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, u
 }
 
 const struct cgroup_driver cgroup_v1_driver = {
-	.box_create = box_create,
-	.box_finish = box_finish,
-	.exec_create = exec_create,
+	.box_create = v1_box_create,
+	.box_finish = v1_box_finish,
+	.exec_create = v1_exec_create,
 	.exec_sample = cgroup_v1_exec_sample,
-	.exec_weigh = exec_weigh,
-	.exec_rmdir = exec_rmdir,
-	.box_rmdir = box_rmdir,
+	.exec_weigh = v1_exec_weigh,
+	.exec_rmdir = v1_exec_rmdir,
+	.box_rmdir = v1_box_rmdir,
 };

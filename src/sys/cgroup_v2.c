@@ -98,7 +98,7 @@ static int step_aside(int node, unsigned bits)
  * What holds for all boxes together, written by whoever comes first, or finds it missing: a share of the machine
  * stays free (RX-23, RX-26), and nobody swaps (RX-21). A controller that is not here has no files.
  */
-static int base_prepare(int dir)
+static int v2_base_prepare(int dir)
 {
 	struct cgroup_limits all = cgroup_all_boxes();
 	char text[32];
@@ -115,7 +115,7 @@ static int base_prepare(int dir)
 }
 
 /* Not when whoever made the directory got no further, or had no controllers. */
-static bool is_prepared(int dir)
+static bool v2_is_prepared(int dir)
 {
 	return cgroup_limit(dir, "memory.max") != UINT64_MAX &&
 	       cgroup_limit(dir, "pids.max") != UINT64_MAX;
@@ -131,8 +131,8 @@ static int base_dir(int node, int *ret_fd)
 		fd = openat(node, CGROUP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		r = fd < 0 ? -errno : 0;
 	}
-	if (r >= 0 && !is_prepared(fd)) {
-		r = base_prepare(fd);
+	if (r >= 0 && !v2_is_prepared(fd)) {
+		r = v2_base_prepare(fd);
 		if (r < 0)
 			(void)cgroup_rmdir(node,
 					   CGROUP_DIR); /* fails, rightly, when somebody uses it */
@@ -175,7 +175,7 @@ static bool node_is_ours(int node)
 }
 
 /* need: what the node must be able to limit; ours: whether we sit in the node itself. */
-static int base_open(const char *path, unsigned need, bool ours)
+static int v2_base_open(const char *path, unsigned need, bool ours)
 {
 	_cleanup_(fd_closep) int node = -EBADF, fd = -EBADF;
 
@@ -186,7 +186,7 @@ static int base_open(const char *path, unsigned need, bool ours)
 		return -EACCES;
 	fd = openat(node, CGROUP_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0 && cgroup_may_write(fd, ".") &&
-	    controllers_read(fd, "cgroup.subtree_control") == ALL_CONTROLLERS && is_prepared(fd))
+	    controllers_read(fd, "cgroup.subtree_control") == ALL_CONTROLLERS && v2_is_prepared(fd))
 		return take_fd(&fd);
 	return base_make(node, need, ours);
 }
@@ -200,17 +200,17 @@ static int base_find_above(const char *own, unsigned need)
 
 	if (snprintf(path, sizeof(path), CGROUP_MOUNT "%s", own) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = base_open(path, need, true);
+	fd = v2_base_open(path, need, true);
 	while (fd < 0 && strlen(path) > top) {
 		*strrchr(path, '/') = '\0';
 		if (strlen(path) < top)
 			break;
-		fd = base_open(path, need, false);
+		fd = v2_base_open(path, need, false);
 	}
 	return fd;
 }
 
-static int base_find(unsigned need)
+static int v2_base_find(unsigned need)
 {
 	char own[384];
 	int fd = -EACCES, r;
@@ -219,16 +219,16 @@ static int base_find(unsigned need)
 	if (r < 0)
 		return r;
 	if (geteuid() == 0)
-		fd = base_open(CGROUP_MOUNT, need, strcmp(own, "/") == 0);
+		fd = v2_base_open(CGROUP_MOUNT, need, strcmp(own, "/") == 0);
 	return fd >= 0 ? fd : base_find_above(own, need);
 }
 
 int cgroup_v2_host_open(struct cgroup_host *h)
 {
-	_cleanup_(fd_closep) int fd = base_find(CGROUP_MEMORY | CGROUP_PIDS);
+	_cleanup_(fd_closep) int fd = v2_base_find(CGROUP_MEMORY | CGROUP_PIDS);
 
 	if (fd < 0 && !cgroup_is_passing(fd))
-		fd = base_find(0);
+		fd = v2_base_find(0);
 	if (fd < 0)
 		return cgroup_is_passing(fd) ? fd : 0;
 	h->mode = CGROUP_V2;
@@ -240,7 +240,7 @@ int cgroup_v2_host_open(struct cgroup_host *h)
 	return 0;
 }
 
-static int cpu_limit(int dir, uint32_t milli)
+static int v2_cpu_limit(int dir, uint32_t milli)
 {
 	char text[48];
 
@@ -249,7 +249,7 @@ static int cpu_limit(int dir, uint32_t milli)
 	return cgroup_write(dir, "cpu.max", text);
 }
 
-static int limits_write(int dir, const struct cgroup_limits *l)
+static int v2_limits_write(int dir, const struct cgroup_limits *l)
 {
 	int r = 0;
 
@@ -258,11 +258,11 @@ static int limits_write(int dir, const struct cgroup_limits *l)
 	if (r >= 0 && l->pids > 0)
 		r = cgroup_write_u64(dir, "pids.max", l->pids);
 	if (r >= 0 && l->cpu_milli > 0)
-		r = cpu_limit(dir, l->cpu_milli);
+		r = v2_cpu_limit(dir, l->cpu_milli);
 	return r;
 }
 
-static int box_rmdir(const struct cgroup_box *b)
+static int v2_box_rmdir(const struct cgroup_box *b)
 {
 	char agent[sizeof(b->name) + sizeof("/" AGENT)];
 	int r;
@@ -278,7 +278,7 @@ static int box_rmdir(const struct cgroup_box *b)
 static int box_limits(const struct cgroup_box *b, const struct cgroup_limits *cap)
 {
 	int dir = b->fd[0];
-	int r = limits_write(dir, cap);
+	int r = v2_limits_write(dir, cap);
 
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "memory.swap.max", "0");
@@ -312,7 +312,7 @@ static int box_handles(struct cgroup_box *b, int *agent)
 	return 0;
 }
 
-static int box_create(struct cgroup_box *b)
+static int v2_box_create(struct cgroup_box *b)
 {
 	_cleanup_(fd_closep) int agent = -EBADF;
 	int r;
@@ -328,12 +328,12 @@ static int box_create(struct cgroup_box *b)
 	if (r >= 0)
 		r = box_handles(b, &agent);
 	if (r < 0)
-		(void)box_rmdir(b);
+		(void)v2_box_rmdir(b);
 	return r;
 }
 
 /* Everything is there; only a kernel that cannot clone into a cgroup has to be entered by hand. */
-static int box_finish(struct cgroup_box *b)
+static int v2_box_finish(struct cgroup_box *b)
 {
 	if (b->clone_fd >= 0)
 		return 0;
@@ -344,19 +344,19 @@ static int box_finish(struct cgroup_box *b)
 	return 0;
 }
 
-static int exec_rmdir(const struct cgroup_box *b, unsigned n)
+static int v2_exec_rmdir(const struct cgroup_box *b, unsigned n)
 {
 	return cgroup_rmdir(b->host->hier[0].fd, cgroup_exec_path(b->name, n).text);
 }
 
-static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *limits,
-		       struct cgroup_exec *e)
+static int v2_exec_create(const struct cgroup_box *b, const struct cgroup_limits *limits,
+			  struct cgroup_exec *e)
 {
 	int r = cgroup_mkdir(b->fd[0], cgroup_exec_name(NULL, e->n).text, &e->fd[0]);
 
 	if (r < 0)
 		return r;
-	r = limits_write(e->fd[0], limits);
+	r = v2_limits_write(e->fd[0], limits);
 	if (r >= 0 && (b->host->features & CGROUP_MEMORY))
 		/* RX-03: half of a command that ran out of memory is of no use to anybody. */
 		r = cgroup_write(e->fd[0], "memory.oom.group", "1");
@@ -368,11 +368,11 @@ static int exec_create(const struct cgroup_box *b, const struct cgroup_limits *l
 			e->join_fd[e->n_join++] = r;
 	}
 	if (r < 0)
-		(void)exec_rmdir(b, e->n);
+		(void)v2_exec_rmdir(b, e->n);
 	return r < 0 ? r : 0;
 }
 
-static int exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
+static int v2_exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, uint32_t milli)
 {
 	if (!(b->host->features & CGROUP_CPU))
 		return 0;
@@ -381,11 +381,11 @@ static int exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e, u
 }
 
 const struct cgroup_driver cgroup_v2_driver = {
-	.box_create = box_create,
-	.box_finish = box_finish,
-	.exec_create = exec_create,
+	.box_create = v2_box_create,
+	.box_finish = v2_box_finish,
+	.exec_create = v2_exec_create,
 	.exec_sample = cgroup_v2_exec_sample,
-	.exec_weigh = exec_weigh,
-	.exec_rmdir = exec_rmdir,
-	.box_rmdir = box_rmdir,
+	.exec_weigh = v2_exec_weigh,
+	.exec_rmdir = v2_exec_rmdir,
+	.box_rmdir = v2_box_rmdir,
 };

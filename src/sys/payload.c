@@ -31,7 +31,7 @@ int payload_set_oom_score(int score)
 	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : r;
 }
 
-static int limit(int what, uint64_t value)
+static int payload_limit(int what, uint64_t value)
 {
 	struct rlimit now;
 
@@ -68,7 +68,7 @@ int payload_set_limits(const struct payload_limits *l)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		int r = limits[i].on ? limit(limits[i].what, limits[i].value) : 0;
+		int r = limits[i].on ? payload_limit(limits[i].what, limits[i].value) : 0;
 
 		if (r < 0)
 			return r;
@@ -94,7 +94,7 @@ int payload_bounding_set(uint64_t *ret)
 	return 0;
 }
 
-static int drop_bounding_set(uint64_t set, uint64_t keep)
+static int payload_drop_bounding_set(uint64_t set, uint64_t keep)
 {
 	for (unsigned long cap = 0; cap <= 63; cap++)
 		if ((set & ~keep & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
@@ -119,7 +119,7 @@ int payload_become(const struct payload_user *user, uint64_t bounding)
 
 	if (prctl(PR_SET_SECUREBITS, user->securebits, 0, 0, 0) < 0)
 		return -errno;
-	r = drop_bounding_set(bounding, user->keep);
+	r = payload_drop_bounding_set(bounding, user->keep);
 	if (r < 0)
 		return r;
 	if (setgroups(user->n_groups, user->groups) < 0 ||

@@ -12,7 +12,7 @@
 #define CAN_SEAL true
 #endif
 
-static int install_filter(const struct sock_filter *filter, size_t len)
+static int seal_install_filter(const struct sock_filter *filter, size_t len)
 {
 	/* The kernel only reads the program; the interface is older than const. */
 	const struct sock_fprog prog = {
@@ -42,7 +42,7 @@ int seal_room(const struct seal *s, int *ret_abi, struct fail *fail)
 		return fail_set(fail, -r, "landlock", "cannot give up the files: %s", strerror(-r));
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return fail_set(fail, errno, "seal", "cannot hide the memory: %s", strerror(errno));
-	r = install_filter(s->filter, s->filter_len);
+	r = seal_install_filter(s->filter, s->filter_len);
 	if (r < 0)
 		return fail_set(fail, -r, "seccomp", "cannot filter system calls: %s",
 				strerror(-r));

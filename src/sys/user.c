@@ -10,7 +10,7 @@ static void file_closep(FILE **f)
 }
 
 /* By name, or by uid when name is NULL. */
-static const struct passwd *find(const char *name, uid_t uid)
+static const struct passwd *passwd_find(const char *name, uid_t uid)
 {
 	_cleanup_(file_closep) FILE *f = fopen("/etc/passwd", "re");
 	const struct passwd *pw = NULL;
@@ -23,10 +23,10 @@ static const struct passwd *find(const char *name, uid_t uid)
 
 const struct passwd *user_by_id(uid_t uid)
 {
-	return find(NULL, uid);
+	return passwd_find(NULL, uid);
 }
 
 const struct passwd *user_by_name(const char *name)
 {
-	return find(name, 0);
+	return passwd_find(name, 0);
 }

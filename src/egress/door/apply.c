@@ -124,7 +124,7 @@ static void expand_again(struct egress *g, struct net *n)
 }
 
 /* From the beginning, wherever whoever wrote it has left its position. */
-static int read_text(int fd, struct buf *ret)
+static int operator_read(int fd, struct buf *ret)
 {
 	char piece[16384];
 
@@ -146,7 +146,7 @@ int apply_operator(struct egress *g, int fd, struct fail *fail)
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT(OPERATOR_MAX);
 	struct policy_sets sets;
-	int r = read_text(fd, &text);
+	int r = operator_read(fd, &text);
 
 	if (r < 0)
 		return fail_set(fail, -r, "sets", "cannot read them: %s", strerror(-r));

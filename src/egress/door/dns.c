@@ -40,7 +40,7 @@ static void dns_udp_send(const struct question *q, const uint8_t *data, size_t l
 		      (const struct sockaddr *)&q->from, q->from_len);
 }
 
-static void send_reply(struct egress *g, const struct question *q, const struct dns_reply *r)
+static void dns_send_reply(struct egress *g, const struct question *q, const struct dns_reply *r)
 {
 	uint8_t data[DNS_ANSWER_MAX];
 	size_t size = q->client ? sizeof(data) : q->query.udp_size;
@@ -52,11 +52,11 @@ static void send_reply(struct egress *g, const struct question *q, const struct 
 		dns_udp_send(q, data, len);
 }
 
-static void send_code(struct egress *g, const struct question *q, enum dns_rcode rcode)
+static void dns_send_code(struct egress *g, const struct question *q, enum dns_rcode rcode)
 {
 	const struct dns_reply r = { .rcode = rcode };
 
-	send_reply(g, q, &r);
+	dns_send_reply(g, q, &r);
 }
 
 /* The box did nothing wrong, and may have more luck later. */
@@ -79,7 +79,7 @@ static bool is_refusal(enum policy_reason reason)
 	       reason != POLICY_RESOLVE;
 }
 
-static void tell(struct egress *g, struct question *q, enum policy_reason reason)
+static void dns_tell(struct egress *g, struct question *q, enum policy_reason reason)
 {
 	struct asked *a = q->net->asked;
 	struct egress_event e = { .how = EGRESS_HOW_DNS, .reason = reason, .port = 53 };
@@ -97,7 +97,7 @@ static void tell(struct egress *g, struct question *q, enum policy_reason reason
 	(void)report(g, q->net, &e);
 }
 
-static void answer(struct egress *g, struct question *q)
+static void dns_answer(struct egress *g, struct question *q)
 {
 	const struct resolve *found = &q->resolve;
 	const struct dns_reply r = {
@@ -108,9 +108,9 @@ static void answer(struct egress *g, struct question *q)
 		.blocked = is_refusal(found->reason),
 	};
 
-	tell(g, q, found->reason);
+	dns_tell(g, q, found->reason);
 	told_add(q->net, q->query.name, found->addresses, found->n_addresses);
-	send_reply(g, q, &r);
+	dns_send_reply(g, q, &r);
 }
 
 /* --- questions under way ------------------------------------------------------------------------------------- */
@@ -126,29 +126,29 @@ static void remove_question(struct question *q)
 	a->n_questions--;
 }
 
-static void resolved(struct egress *g, struct resolve *self)
+static void dns_resolved(struct egress *g, struct resolve *self)
 {
 	struct question *q = container_of(self, struct question, resolve);
 
 	remove_question(q);
-	answer(g, q);
+	dns_answer(g, q);
 	free(q);
 }
 
-static void look_up(struct egress *g, struct net *n, const struct question *asked)
+static void dns_look_up(struct egress *g, struct net *n, const struct question *asked)
 {
 	struct asked *a = n->asked;
 	struct question *q = a->n_questions < QUESTIONS_MAX ? malloc(sizeof(*q)) : NULL;
 
 	if (!q) {
-		send_code(g, asked, DNS_SERVFAIL);
+		dns_send_code(g, asked, DNS_SERVFAIL);
 		return;
 	}
 	*q = *asked;
 	q->next = a->questions;
 	a->questions = q;
 	a->n_questions++;
-	resolve_start(g, n, q->query.name, 0, &q->resolve, resolved);
+	resolve_start(g, n, q->query.name, 0, &q->resolve, dns_resolved);
 }
 
 void dns_forget(struct egress *g, struct net *n, const struct client *c)
@@ -181,7 +181,7 @@ void dns_done(struct egress *g, struct net *n)
 
 /* --- the question -------------------------------------------------------------------------------------------- */
 
-static void answer_localhost(struct egress *g, const struct question *q)
+static void dns_answer_localhost(struct egress *g, const struct question *q)
 {
 	static const struct net_address here[] = {
 		{ { [10] = 0xff, 0xff, 127, 0, 0, 1 } },
@@ -191,18 +191,18 @@ static void answer_localhost(struct egress *g, const struct question *q)
 				     .n_addresses = ARRAY_SIZE(here),
 				     .ttl_s = TTL_MAX_S };
 
-	send_reply(g, q, &r);
+	dns_send_reply(g, q, &r);
 }
 
 /* May there be such a name, for this box? The rest of what is asked about it, nobody needs to look up. */
-static void answer_other_type(struct egress *g, struct question *q)
+static void dns_answer_other_type(struct egress *g, struct question *q)
 {
 	struct net *n = q->net;
 	bool by_name;
 
 	q->resolve.reason = n->has_policy ? policy_name(&n->policy, q->query.name, 0, &by_name) :
 					    POLICY_NO_POLICY;
-	answer(g, q);
+	dns_answer(g, q);
 }
 
 bool dns_ask(struct egress *g, struct net *n, const struct question *where, const void *data,
@@ -216,23 +216,23 @@ bool dns_ask(struct egress *g, struct net *n, const struct question *where, cons
 		return false;
 	/* What is known costs no budget, but our time, which is everybody's: who asks too often waits and asks again. */
 	if (!share_take(&n->questions, QUESTIONS_PER_SECOND, QUESTIONS_BURST)) {
-		tell(g, &q, POLICY_LOOKUPS);
+		dns_tell(g, &q, POLICY_LOOKUPS);
 		return false;
 	}
 	r = dns_parse(data, len, &q.query);
 	if (r < 0)
 		return false;
 	if (r != DNS_NOERROR) {
-		send_code(g, &q, (enum dns_rcode)r);
+		dns_send_code(g, &q, (enum dns_rcode)r);
 	} else if (!q.query.name[0]) {
 		q.resolve.reason = POLICY_BAD_NAME;
-		answer(g, &q);
+		dns_answer(g, &q);
 	} else if (resolve_is_local(q.query.name)) {
-		answer_localhost(g, &q);
+		dns_answer_localhost(g, &q);
 	} else if (q.query.type != DNS_A && q.query.type != DNS_AAAA) {
-		answer_other_type(g, &q);
+		dns_answer_other_type(g, &q);
 	} else {
-		look_up(g, n, &q);
+		dns_look_up(g, n, &q);
 	}
 	return true;
 }

@@ -75,7 +75,7 @@ static int whole_message(const struct client *c)
 }
 
 /* Writes what there is to write; -EAGAIN: not all of it was taken. */
-static int flush(struct client *c)
+static int client_flush(struct client *c)
 {
 	while (c->out_at < c->out_len) {
 		ssize_t n = send(c->fd, c->out + c->out_at, c->out_len - c->out_at,
@@ -104,7 +104,7 @@ void dns_tcp_send(struct egress *g, struct client *c, const uint8_t *data, size_
 }
 
 /* 0: go on waiting; else the client is of no use any more. */
-static int ask_next(struct egress *g, struct client *c)
+static int client_ask_next(struct egress *g, struct client *c)
 {
 	const struct question where = { .client = c };
 	uint8_t message[DNS_QUERY_MAX];
@@ -121,7 +121,7 @@ static int ask_next(struct egress *g, struct client *c)
 	return dns_ask(g, c->net, &where, message, len) ? 0 : -EBADMSG;
 }
 
-static int read_some(struct client *c)
+static int client_read(struct client *c)
 {
 	ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
 
@@ -133,22 +133,22 @@ static int read_some(struct client *c)
 	return 0;
 }
 
-static void client_ready(struct loop *l, struct source *self)
+static void dns_client_ready(struct loop *l, struct source *self)
 {
 	struct egress *g = egress_of(l);
 	struct client *c = container_of(self, struct client, source);
 	int r = 0;
 
 	if (c->out_len)
-		r = flush(c);
+		r = client_flush(c);
 	else if (self->came & EPOLLIN)
-		r = read_some(c);
+		r = client_read(c);
 	else
 		r = -EPIPE;
 	if (r == -EAGAIN)
 		return;
 	if (r == 0 && !c->waits && !c->out_len)
-		r = ask_next(g, c);
+		r = client_ask_next(g, c);
 	if (r < 0)
 		client_close(g, c);
 	else
@@ -160,7 +160,7 @@ void dns_tcp_accepted(struct egress *g, struct net *n, int fd)
 	struct asked *a = dns_of(n);
 	struct client *c = a && a->n_clients < CLIENTS_MAX ? calloc(1, sizeof(*c)) : NULL;
 
-	if (!c || source_add(&g->loop, &c->source, fd, EPOLLIN, client_ready) < 0) {
+	if (!c || source_add(&g->loop, &c->source, fd, EPOLLIN, dns_client_ready) < 0) {
 		fd_close(fd);
 		free(c);
 		return;

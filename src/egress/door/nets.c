@@ -60,7 +60,7 @@ int nets_open(struct egress *g)
 
 /* The server chooses the ids of boxes and the warden holds it to their grammar; that somebody could choose them to fall into one
  * bucket harms nobody but his own server. */
-static size_t bucket_of(const char *id)
+static size_t net_bucket(const char *id)
 {
 	uint32_t h = 2166136261u; /* FNV-1a */
 
@@ -69,9 +69,9 @@ static size_t bucket_of(const char *id)
 	return h % BUCKETS;
 }
 
-static struct net **find_place(struct nets *all, const char *id)
+static struct net **net_place(struct nets *all, const char *id)
 {
-	struct net **at = &all->bucket[bucket_of(id)];
+	struct net **at = &all->bucket[net_bucket(id)];
 
 	while (*at && strcmp((*at)->id, id) != 0)
 		at = &(*at)->next;
@@ -80,7 +80,7 @@ static struct net **find_place(struct nets *all, const char *id)
 
 struct net *net_find(struct egress *g, const char *id)
 {
-	return *find_place(g->nets, id);
+	return *net_place(g->nets, id);
 }
 
 void nets_each(struct egress *g, void (*f)(struct egress *g, struct net *n))
@@ -261,7 +261,7 @@ static void net_free(struct egress *g, struct net *n)
 static struct net *net_new(struct egress *g, const char *id)
 {
 	struct nets *all = g->nets;
-	struct net **place = find_place(all, id), *n;
+	struct net **place = net_place(all, id), *n;
 
 	n = all->n < NETS_MAX ? calloc(1, sizeof(*n)) : NULL;
 	if (!n)
@@ -278,7 +278,7 @@ static struct net *net_new(struct egress *g, const char *id)
 void net_close(struct egress *g, const char *id)
 {
 	struct nets *all = g->nets;
-	struct net **place = find_place(all, id), *n = *place;
+	struct net **place = net_place(all, id), *n = *place;
 
 	if (!n)
 		return;

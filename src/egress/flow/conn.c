@@ -34,7 +34,7 @@ void conn_tell(struct egress *g, struct conn *c)
 	c->is_told = true;
 }
 
-static void tell_end(struct egress *g, struct conn *c, enum policy_reason reason)
+static void conn_tell_end(struct egress *g, struct conn *c, enum policy_reason reason)
 {
 	struct egress_event e = event_of(c, reason);
 
@@ -48,7 +48,7 @@ static void tell_end(struct egress *g, struct conn *c, enum policy_reason reason
 
 /* --- its descriptors ----------------------------------------------------------------------------------- */
 
-static void client_ready(struct loop *l, struct source *s)
+static void conn_client_ready(struct loop *l, struct source *s)
 {
 	struct egress *g = egress_of(l);
 	struct conn *c = container_of(s, struct conn, client);
@@ -61,7 +61,7 @@ static void client_ready(struct loop *l, struct source *s)
 		step_more(g, c);
 }
 
-static void host_ready(struct loop *l, struct source *s)
+static void conn_host_ready(struct loop *l, struct source *s)
 {
 	struct egress *g = egress_of(l);
 	struct conn *c = container_of(s, struct conn, host);
@@ -83,12 +83,12 @@ static void want(struct egress *g, struct source *s, int fd, uint32_t events,
 
 void conn_want_client(struct egress *g, struct conn *c, uint32_t events)
 {
-	want(g, &c->client, c->client_fd, events, client_ready);
+	want(g, &c->client, c->client_fd, events, conn_client_ready);
 }
 
 void conn_want_host(struct egress *g, struct conn *c, uint32_t events)
 {
-	want(g, &c->host, c->host_fd, events, host_ready);
+	want(g, &c->host, c->host_fd, events, conn_host_ready);
 }
 
 void conn_drop_host(struct egress *g, struct conn *c)
@@ -148,7 +148,7 @@ void conn_end(struct egress *g, struct conn *c, enum policy_reason reason, bool 
 	if (!c->is_told && c->step >= STEP_DIAL && c->step <= STEP_RELAY)
 		conn_tell(g, c);
 	if (c->is_told)
-		tell_end(g, c, reason);
+		conn_tell_end(g, c, reason);
 	if (reset) {
 		set_reset(c->client_fd);
 		set_reset(c->host_fd);
@@ -159,7 +159,7 @@ void conn_end(struct egress *g, struct conn *c, enum policy_reason reason, bool 
 void conn_linger(struct egress *g, struct conn *c, const void *text, size_t len)
 {
 	if (c->is_told)
-		tell_end(g, c, c->reason);
+		conn_tell_end(g, c, c->reason);
 	conn_drop_host(g, c);
 	flow_done(c, &c->up);
 	flow_done(c, &c->down);
@@ -204,7 +204,7 @@ void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason)
 	if (c->step == STEP_RESOLVE)
 		resolve_cancel(g, &c->resolve);
 	if (c->is_told)
-		tell_end(g, c, reason);
+		conn_tell_end(g, c, reason);
 	else
 		(void)report(g, c->net, &e);
 	c->step = STEP_LINGER; /* nothing more is told about it */

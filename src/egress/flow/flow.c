@@ -117,7 +117,7 @@ void flow_done(struct conn *c, struct flow *f)
 	drop_pipe(c, f);
 }
 
-static void count(struct conn *c, bool up, size_t n)
+static void flow_count(struct conn *c, bool up, size_t n)
 {
 	flow_of(c, up)->bytes += n;
 	if (up)
@@ -131,7 +131,7 @@ void flow_put(struct conn *c, struct flow *f, unsigned char *data, size_t len)
 	f->data = data;
 	f->at = 0;
 	f->len = len;
-	count(c, f == &c->up, len);
+	flow_count(c, f == &c->up, len);
 }
 
 /* How much more the box may send or receive. */
@@ -182,7 +182,7 @@ static ssize_t send_some(struct conn *c, bool up, const unsigned char *data, siz
 }
 
 /* Sends what was read; the rest waits. 1: there is no rest. */
-static int pass_on(struct conn *c, bool up, const unsigned char *data, size_t len)
+static int flow_pass_on(struct conn *c, bool up, const unsigned char *data, size_t len)
 {
 	struct flow *f = flow_of(c, up);
 	ssize_t n = send_some(c, up, data, len);
@@ -276,8 +276,8 @@ int flow_copy(struct conn *c, bool up)
 	flow_of(c, up)->is_ended = n == 0;
 	if (!up && c->up_mode == UP_WAIT)
 		note_status(c, scratch, (size_t)n);
-	count(c, up, (size_t)n);
-	return pass_on(c, up, scratch, (size_t)n);
+	flow_count(c, up, (size_t)n);
+	return flow_pass_on(c, up, scratch, (size_t)n);
 }
 
 /* Through a pipe, without copying. Who does not read what he gets does so at the cost of his own box. */
@@ -302,7 +302,7 @@ int flow_move(struct conn *c, bool up)
 		return r;
 	}
 	f->in_pipe = (size_t)n;
-	count(c, up, (size_t)n);
+	flow_count(c, up, (size_t)n);
 	r = empty_pipe(c, up);
 	return r == 1 && n < SPLICE_FEW ? 0 : r;
 }
@@ -332,6 +332,6 @@ int flow_body(struct conn *c)
 		return flow_refuse(c, POLICY_BAD_REQUEST);
 	if (is_done)
 		c->up_mode = UP_NONE;
-	count(c, true, len);
-	return pass_on(c, true, framed, len);
+	flow_count(c, true, len);
+	return flow_pass_on(c, true, framed, len);
 }

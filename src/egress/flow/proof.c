@@ -9,7 +9,7 @@
  */
 #include "egress/flow/conn.h"
 
-static enum policy_reason reason_of(enum hello h)
+static enum policy_reason hello_reason(enum hello h)
 {
 	switch (h) {
 	case HELLO_MORE:
@@ -35,7 +35,7 @@ enum policy_reason proof_hello(struct conn *c, char ret_name[static POLICY_NAME_
 	c->saw = h == HELLO_NOT_TLS ? FIRST_RAW : FIRST_TLS;
 	if (h == HELLO_MORE && c->in.len >= REQUEST_MAX)
 		h = HELLO_BAD;
-	return reason_of(h);
+	return hello_reason(h);
 }
 
 static int fails(struct conn *c, enum policy_reason reason)

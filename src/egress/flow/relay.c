@@ -18,7 +18,7 @@
 
 /* --- held against the name -------------------------------------------------------------------- */
 
-static uint64_t deadline(const struct conn *c)
+static uint64_t relay_deadline(const struct conn *c)
 {
 	uint64_t idle = c->active_us + CONN_IDLE_US;
 
@@ -28,7 +28,7 @@ static uint64_t deadline(const struct conn *c)
 /* When something must be done, whether or not something comes. */
 static uint64_t next_due(const struct conn *c)
 {
-	uint64_t at = deadline(c);
+	uint64_t at = relay_deadline(c);
 
 	if (c->up.gather_until_us)
 		at = MIN(at, c->up.gather_until_us);
@@ -37,7 +37,7 @@ static uint64_t next_due(const struct conn *c)
 	return at;
 }
 
-static int look(struct egress *g, struct conn *c, bool is_ended)
+static int relay_look(struct egress *g, struct conn *c, bool is_ended)
 {
 	int r = proof_look(g, c, is_ended);
 
@@ -64,7 +64,7 @@ static int prove(struct egress *g, struct conn *c)
 		return flow_refuse(c, POLICY_BAD_REQUEST);
 	if (r < 0 && r != -ENODATA)
 		return r;
-	return look(g, c, r == -ENODATA);
+	return relay_look(g, c, r == -ENODATA);
 }
 
 /* --- gathering -------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static bool may_gather(const struct conn *c, bool up)
 	return !c->tls && (!up || c->up_mode == UP_RAW);
 }
 
-static void gather(struct egress *g, struct conn *c, bool up, uint64_t moved)
+static void relay_gather(struct egress *g, struct conn *c, bool up, uint64_t moved)
 {
 	struct flow *f = flow_of(c, up);
 
@@ -149,7 +149,7 @@ static void pass_end(struct conn *c, bool up)
 }
 
 /* As far as it gets. What GnuTLS has read already would wake nobody. */
-static int run(struct egress *g, struct conn *c, bool up)
+static int relay_run(struct egress *g, struct conn *c, bool up)
 {
 	struct flow *f = flow_of(c, up);
 	uint64_t before = f->bytes;
@@ -165,7 +165,7 @@ static int run(struct egress *g, struct conn *c, bool up)
 			r = up ? read_up(g, c) : read_down(c);
 	}
 	if (r >= 0)
-		gather(g, c, up, f->bytes - before);
+		relay_gather(g, c, up, f->bytes - before);
 	return MIN(r, 0);
 }
 
@@ -197,7 +197,7 @@ static bool stop_body(struct conn *c, bool up, int r)
 /* One direction as far as it gets, and what follows from it. false: the connection is gone, or elsewhere. */
 static bool go(struct egress *g, struct conn *c, bool up)
 {
-	int r = run(g, c, up);
+	int r = relay_run(g, c, up);
 
 	if (r == -EINPROGRESS)
 		return false;
@@ -232,9 +232,9 @@ void relay_begin(struct egress *g, struct conn *c)
 	c->active_us = clock_boot_us();
 	c->proof_until_us =
 		c->up_mode == UP_PROOF && proof_needs_tls(c) ? c->active_us + CONN_HELLO_US : 0;
-	timer_set(&g->loop, &c->timer, deadline(c));
+	timer_set(&g->loop, &c->timer, relay_deadline(c));
 	if (c->up_mode == UP_PROOF && c->in.len)
-		r = look(g, c, false);
+		r = relay_look(g, c, false);
 	if (r == -EPERM)
 		conn_refuse(g, c, c->verdict);
 	else if (r >= 0)
@@ -274,7 +274,7 @@ void relay_host_ready(struct egress *g, struct conn *c, uint32_t events)
 
 void relay_due(struct egress *g, struct conn *c)
 {
-	uint64_t at = deadline(c), now = clock_boot_us();
+	uint64_t at = relay_deadline(c), now = clock_boot_us();
 
 	stop_gathering(c, true, now);
 	stop_gathering(c, false, now);

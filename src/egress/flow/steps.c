@@ -83,7 +83,7 @@ static void step_naming(struct egress *g, struct conn *c)
 /* --- the answer to who asked for a tunnel ----------------------------------------------------- */
 
 /* -EPIPE: it is gone, or does not read so few bytes. */
-static int answer(struct conn *c)
+static int answer_tunnel(struct conn *c)
 {
 	unsigned char reply[SOCKS_REPLY_SIZE];
 	const void *text = tunnel_is_open;
@@ -124,7 +124,7 @@ static void tunnel_begin(struct egress *g, struct conn *c)
 		conn_refuse(g, c, reason);
 	} else if (c->target.port != 80 || (!by_name && c->net->n_headers == 0)) {
 		step_decide(g, c);
-	} else if (answer(c) < 0) {
+	} else if (answer_tunnel(c) < 0) {
 		conn_end(g, c, reason, true);
 	} else {
 		c->name_is_optional = !by_name;
@@ -213,7 +213,7 @@ static void first_more(struct egress *g, struct conn *c)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static void drain(struct egress *g, struct conn *c)
+static void linger_drain(struct egress *g, struct conn *c)
 {
 	/* Thrown away in the kernel. */
 	ssize_t n = recv(c->client_fd, NULL, 1 << 20, MSG_TRUNC);
@@ -227,7 +227,7 @@ void step_more(struct egress *g, struct conn *c)
 	int r;
 
 	if (c->step == STEP_LINGER) {
-		drain(g, c);
+		linger_drain(g, c);
 		return;
 	}
 	r = conn_read(c);
@@ -261,7 +261,7 @@ static bool proxy_may_know(const struct egress *g, const struct resolve *q)
 	       (q->reason == POLICY_RESOLVE || q->reason == POLICY_NO_ADDRESS);
 }
 
-static void resolved(struct egress *g, struct resolve *q)
+static void step_resolved(struct egress *g, struct resolve *q)
 {
 	struct conn *c = container_of(q, struct conn, resolve);
 
@@ -291,7 +291,8 @@ void step_decide(struct egress *g, struct conn *c)
 	} else if (c->target.name[0] && !c->name_is_hint && !c->is_told_address) {
 		c->step = STEP_RESOLVE;
 		timer_set(&g->loop, &c->timer, clock_boot_us() + CONN_RESOLVE_US);
-		resolve_start(g, c->net, c->target.name, c->target.port, &c->resolve, resolved);
+		resolve_start(g, c->net, c->target.name, c->target.port, &c->resolve,
+			      step_resolved);
 	} else {
 		decide_address(g, c);
 	}
@@ -305,7 +306,7 @@ void step_connected(struct egress *g, struct conn *c)
 		http_send(g, c);
 		return;
 	}
-	if (answer(c) < 0) {
+	if (answer_tunnel(c) < 0) {
 		conn_end(g, c, c->reason, true);
 		return;
 	}
@@ -322,7 +323,7 @@ void step_connected(struct egress *g, struct conn *c)
 /*
  * Connections of programs that know of no proxy: led to our door by the box's own network namespace, with the
  * address that they were to go to. An address that a rule allows is dialed as it is. For everything else a name is
- * needed: on 443 and 80 the client says it, and what it says is resolved anew; elsewhere it must be one that our
+ * needed: on 443 and 80 the client says it, and what it says is step_resolved anew; elsewhere it must be one that our
  * DNS gave the address for.
  */
 /* The connection was handed to our door as it was: our end of it has the address that was asked for. */

@@ -59,7 +59,7 @@ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail)
 	return 0;
 }
 
-static int prepare(struct trust *t)
+static int tls_prepare(struct trust *t)
 {
 	gnutls_datum_t text = { .data = t->text.data, .size = (unsigned)t->text.len };
 
@@ -100,7 +100,7 @@ int tls_begin(struct egress *g, struct conn *c)
 {
 	struct trust *t = g->tls;
 	gnutls_session_t s;
-	int r = prepare(t);
+	int r = tls_prepare(t);
 
 	if (r < 0)
 		return r;

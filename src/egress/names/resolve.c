@@ -31,7 +31,7 @@ static struct cache {
 
 /* --- the cache --------------------------------------------------------------------------------------------- */
 
-static struct lookup **find_place(const char *name)
+static struct lookup **cache_place(const char *name)
 {
 	uint32_t h = cache.key;
 	struct lookup **at;
@@ -44,7 +44,7 @@ static struct lookup **find_place(const char *name)
 	return at;
 }
 
-static void take_out(struct lookup *l)
+static void cache_take_out(struct lookup *l)
 {
 	if (l->newer)
 		l->newer->older = l->older;
@@ -73,14 +73,14 @@ static bool is_idle(const struct lookup *l)
 	return l->waiting == 0 && l->held == 0 && !l->askers;
 }
 
-static void forget(struct lookup *l)
+static void cache_forget(struct lookup *l)
 {
-	struct lookup **place = find_place(l->name);
+	struct lookup **place = cache_place(l->name);
 	bool can_go = *place == l && is_idle(l);
 
 	assert(can_go);
 	*place = l->next;
-	take_out(l);
+	cache_take_out(l);
 	cache.n--;
 	free(l);
 }
@@ -94,14 +94,14 @@ static int make_room(const struct net *n)
 		struct lookup *newer = l->newer;
 
 		if (is_idle(l))
-			forget(l);
+			cache_forget(l);
 		l = newer;
 	}
 	return cache.n < CACHE_MAX || n->n_lookups < ALWAYS ? 0 : -ENOBUFS;
 }
 
-static struct lookup *remember(struct egress *g, const struct net *n,
-			       const char name[static POLICY_NAME_SIZE])
+static struct lookup *cache_remember(struct egress *g, const struct net *n,
+				     const char name[static POLICY_NAME_SIZE])
 {
 	struct lookup *l = make_room(n) == 0 ? calloc(1, sizeof(*l)) : NULL;
 
@@ -109,7 +109,7 @@ static struct lookup *remember(struct egress *g, const struct net *n,
 		return NULL;
 	l->egress = g;
 	memcpy(l->name, name, POLICY_NAME_SIZE);
-	*find_place(name) = l;
+	*cache_place(name) = l;
 	put_first(l);
 	cache.n++;
 	return l;
@@ -122,7 +122,7 @@ static bool is_fresh(const struct lookup *l)
 
 /* --- the answer --------------------------------------------------------------------------------------------- */
 
-static void answer(struct egress *g, struct resolve *q, enum policy_reason reason)
+static void resolve_answer(struct egress *g, struct resolve *q, enum policy_reason reason)
 {
 	q->reason = reason;
 	if (!policy_reason_allows(reason))
@@ -151,7 +151,7 @@ static enum policy_reason may_ask(struct resolve *q)
 }
 
 /* The policy is asked again: it may have changed while the answer was on its way. */
-static void finish(struct egress *g, struct resolve *q, const struct lookup *l)
+static void resolve_finish(struct egress *g, struct resolve *q, const struct lookup *l)
 {
 	enum policy_reason reason = may_ask(q);
 
@@ -166,7 +166,7 @@ static void finish(struct egress *g, struct resolve *q, const struct lookup *l)
 		q->n_addresses = l->n_addresses;
 		q->ttl_s = now < l->until_us ? (uint32_t)((l->until_us - now) / 1000000) + 1 : 1;
 	}
-	answer(g, q, reason);
+	resolve_answer(g, q, reason);
 }
 
 static void disown(struct lookup *l)
@@ -197,7 +197,7 @@ void lookup_ended(struct egress *g, struct lookup *l)
 
 		l->askers = q->next;
 		q->query = NULL;
-		finish(g, q, l);
+		resolve_finish(g, q, l);
 	}
 	l->held--;
 }
@@ -239,7 +239,7 @@ bool resolve_is_local(const char *name)
 	return strcmp(name, "localhost") == 0 || name_is_below(name, "localhost");
 }
 
-static void answer_localhost(struct egress *g, struct resolve *q)
+static void resolve_localhost(struct egress *g, struct resolve *q)
 {
 	static const struct lookup here = {
 		.reason = POLICY_ALLOWED,
@@ -247,16 +247,16 @@ static void answer_localhost(struct egress *g, struct resolve *q)
 		.addresses = { { { [10] = 0xff, 0xff, 127, 0, 0, 1 } } },
 	};
 
-	finish(g, q, &here);
+	resolve_finish(g, q, &here);
 }
 
-static void look_up(struct egress *g, struct resolve *q, struct lookup *l)
+static void cache_look_up(struct egress *g, struct resolve *q, struct lookup *l)
 {
 	/* One that failed to start earlier, or is no longer good, is asked for again in its place. */
 	if (!l)
-		l = remember(g, q->net, q->name);
+		l = cache_remember(g, q->net, q->name);
 	if (!l) {
-		answer(g, q, POLICY_BUSY);
+		resolve_answer(g, q, POLICY_BUSY);
 		return;
 	}
 	join(l, q);
@@ -276,26 +276,26 @@ void resolve_start(struct egress *g, struct net *n, const char *name, uint16_t p
 	memcpy(q->name, name, strnlen(name, POLICY_NAME_MAX));
 	reason = may_ask(q);
 	if (!policy_reason_allows(reason)) {
-		answer(g, q, reason);
+		resolve_answer(g, q, reason);
 		return;
 	}
 	if (resolve_is_local(q->name)) {
-		answer_localhost(g, q);
+		resolve_localhost(g, q);
 		return;
 	}
-	l = *find_place(q->name);
+	l = *cache_place(q->name);
 	if (l) {
-		take_out(l);
+		cache_take_out(l);
 		put_first(l);
 	}
 	if (l && l->waiting)
 		join(l, q);
 	else if (l && is_fresh(l))
-		finish(g, q, l);
+		resolve_finish(g, q, l);
 	else if (!has_budget(n))
-		answer(g, q, POLICY_LOOKUPS);
+		resolve_answer(g, q, POLICY_LOOKUPS);
 	else
-		look_up(g, q, l);
+		cache_look_up(g, q, l);
 }
 
 void resolve_cancel(struct egress *g, struct resolve *q)

@@ -27,7 +27,7 @@ static bool is_told(const struct told *t, const struct net_address *a, const cha
 }
 
 /* From the newest on: what is asked for is mostly asked for again soon. */
-static struct told *find(struct answers *all, const struct net_address *a, const char *name)
+static struct told *told_find(struct answers *all, const struct net_address *a, const char *name)
 {
 	for (size_t i = all->n; i > 0; i--)
 		if (is_told(&all->list[i - 1], a, name))
@@ -66,7 +66,7 @@ static struct told *make_place(struct answers *all)
 
 static void add_one(struct answers *all, const char *name, const struct net_address *a)
 {
-	struct told *t = find(all, a, name);
+	struct told *t = told_find(all, a, name);
 	char *copy;
 
 	if (t) {
@@ -146,7 +146,7 @@ bool told_name(struct net *n, const struct net_address *a, uint16_t port, bool b
 
 bool told_as(struct net *n, const struct net_address *a, uint16_t port, const char *name)
 {
-	const struct told *t = n->has_policy && n->answers ? find(n->answers, a, name) : NULL;
+	const struct told *t = n->has_policy && n->answers ? told_find(n->answers, a, name) : NULL;
 
 	return t && clock_boot_us() - t->at_us <= TOLD_US && is_allowed(n, name, port, true);
 }

@@ -27,7 +27,7 @@ static unsigned get16(const uint8_t *p)
  * The name of the question, at the beginning of the message behind its head; what follows it. c-ares writes what is no plain
  * text with a backslash, so that a label with a dot in it is not taken for two: the grammar of names then refuses it.
  */
-static const uint8_t *read_name(const uint8_t *data, size_t len, struct dns_query *ret)
+static const uint8_t *dns_read_name(const uint8_t *data, size_t len, struct dns_query *ret)
 {
 	const uint8_t *at = data + DNS_HEAD_SIZE;
 	char *text = NULL;
@@ -48,7 +48,7 @@ static const uint8_t *read_name(const uint8_t *data, size_t len, struct dns_quer
 static int read_question(const uint8_t *data, size_t len, struct dns_query *ret,
 			 const uint8_t **ret_rest)
 {
-	const uint8_t *at = read_name(data, len, ret), *end = data + len;
+	const uint8_t *at = dns_read_name(data, len, ret), *end = data + len;
 
 	if (!at || end - at < 4)
 		return DNS_FORMERR;

@@ -39,7 +39,7 @@ static int handshake_is_whole(const struct handshake *h)
 }
 
 /* Puts the records together. 1: the handshake is whole; 0: more must come. */
-static int gather(const unsigned char *data, size_t len, struct handshake *ret)
+static int hello_gather(const unsigned char *data, size_t len, struct handshake *ret)
 {
 	ret->len = 0;
 	while (len >= RECORD_HEADER) {
@@ -118,7 +118,7 @@ enum hello hello_read(const unsigned char *data, size_t len, char ret_name[stati
 
 	if ((len > 0 && data[0] != RECORD_HANDSHAKE) || (len > 1 && data[1] != 3))
 		return HELLO_NOT_TLS;
-	r = gather(data, len, &h);
+	r = hello_gather(data, len, &h);
 	if (r < 0)
 		return HELLO_BAD;
 	return r == 0 ? HELLO_MORE : read_names(&h, ret_name);

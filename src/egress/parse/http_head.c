@@ -29,7 +29,7 @@ static bool is_token_char(unsigned char c)
 	return c > ' ' && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
 }
 
-static bool is_token(const unsigned char *text, size_t len)
+static bool http_is_token(const unsigned char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (!is_token_char(text[i]))
@@ -58,15 +58,15 @@ static bool slice_is(const unsigned char *data, struct http_slice s, const char 
 /* --- the first line --------------------------------------------------------------------------- */
 
 /* "METHOD SP target SP HTTP/1.x"; *ret_next is behind its line end. */
-static int read_line(const unsigned char *data, size_t len, struct http_head *h,
-		     struct http_slice *ret_target, size_t *ret_next)
+static int read_request_line(const unsigned char *data, size_t len, struct http_head *h,
+			     struct http_slice *ret_target, size_t *ret_next)
 {
 	const char version[] = "HTTP/1.";
 	const unsigned char *end = memmem(data, len, "\r\n", 2);
 	const unsigned char *first = end ? memchr(data, ' ', (size_t)(end - data)) : NULL;
 	const unsigned char *last = first ? memrchr(data, ' ', (size_t)(end - data)) : NULL;
 
-	if (!last || last <= first + 1 || !is_token(data, (size_t)(first - data)))
+	if (!last || last <= first + 1 || !http_is_token(data, (size_t)(first - data)))
 		return -EINVAL;
 	for (const unsigned char *c = first + 1; c < last; c++)
 		if (*c <= ' ' || *c >= 0x7f)
@@ -103,8 +103,8 @@ static enum policy_reason read_absolute(const unsigned char *data, struct http_s
 	return POLICY_ALLOWED;
 }
 
-static enum policy_reason read_target(const unsigned char *data, struct http_slice t, bool as_proxy,
-				      struct http_head *h)
+static enum policy_reason read_request_target(const unsigned char *data, struct http_slice t,
+					      bool as_proxy, struct http_head *h)
 {
 	if (memchr(data + t.at, '#', t.len))
 		return POLICY_BAD_REQUEST;
@@ -133,7 +133,7 @@ static int read_field(const unsigned char *data, size_t at, size_t end, struct h
 	const unsigned char *colon = memchr(data + at, ':', end - at);
 	size_t from, to = end;
 
-	if (!colon || !is_token(data + at, (size_t)(colon - data) - at))
+	if (!colon || !http_is_token(data + at, (size_t)(colon - data) - at))
 		return -EINVAL;
 	from = (size_t)(colon - data) + 1;
 	while (from < to && (data[from] == ' ' || data[from] == '\t'))
@@ -239,8 +239,8 @@ static int read_body(const unsigned char *data, struct http_head *h)
 
 /* --- fields of this connection only ----------------------------------------------------------- */
 
-static void drop(const unsigned char *data, struct http_head *h, const unsigned char *name,
-		 size_t len)
+static void drop_field(const unsigned char *data, struct http_head *h, const unsigned char *name,
+		       size_t len)
 {
 	for (size_t i = 0; i < h->n_fields; i++)
 		if (h->fields[i].name.len == len &&
@@ -267,13 +267,13 @@ static int drop_named(const unsigned char *data, struct http_slice s, struct htt
 		at = to;
 		if (to == from)
 			continue;
-		if (!is_token(data + from, to - from))
+		if (!http_is_token(data + from, to - from))
 			return -EINVAL;
 		for (size_t i = 0; i < ARRAY_SIZE(framing); i++)
 			if (slice_is(data, slice(from, to), framing[i]))
 				return -EINVAL;
 		*ret_upgrade = *ret_upgrade || slice_is(data, slice(from, to), "upgrade");
-		drop(data, h, data + from, to - from);
+		drop_field(data, h, data + from, to - from);
 	}
 	return 0;
 }
@@ -295,7 +295,7 @@ static int drop_hops(const unsigned char *data, struct http_head *h)
 			h->fields[i].drop = true;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(hops); i++)
-		drop(data, h, (const unsigned char *)hops[i], strlen(hops[i]));
+		drop_field(data, h, (const unsigned char *)hops[i], strlen(hops[i]));
 	if (only_field(data, h, "Upgrade", &to) < 0)
 		return -EINVAL;
 	h->is_upgrade = upgrade && to && slice_is(data, to->value, "websocket");
@@ -335,9 +335,9 @@ enum policy_reason http_head_read(const unsigned char *data, size_t len, bool as
 	*ret = (struct http_head){ .len = len };
 	if (!data || len < sizeof(EMPTY_LINE) - 1 || len > REQUEST_MAX || memchr(data, '\0', len))
 		return POLICY_BAD_REQUEST;
-	if (read_line(data, len, ret, &target, &at) < 0)
+	if (read_request_line(data, len, ret, &target, &at) < 0)
 		return POLICY_BAD_REQUEST;
-	reason = read_target(data, target, as_proxy, ret);
+	reason = read_request_target(data, target, as_proxy, ret);
 	if (reason != POLICY_ALLOWED)
 		return reason;
 	if (read_fields(data, at, ret) < 0 || read_body(data, ret) < 0 || drop_hops(data, ret) < 0)
@@ -364,7 +364,7 @@ struct text {
 	bool is_over; /* it would not have fitted */
 };
 
-static void add(struct text *t, const void *data, size_t len)
+static void text_add(struct text *t, const void *data, size_t len)
 {
 	if (t->data && len > t->size - t->len) {
 		t->is_over = true;
@@ -375,37 +375,37 @@ static void add(struct text *t, const void *data, size_t len)
 	t->len += len;
 }
 
-static void add_text(struct text *t, const char *text)
+static void text_add_string(struct text *t, const char *text)
 {
-	add(t, text, strlen(text));
+	text_add(t, text, strlen(text));
 }
 
-static void add_slice(struct text *t, const unsigned char *data, struct http_slice s)
+static void text_add_slice(struct text *t, const unsigned char *data, struct http_slice s)
 {
-	add(t, data + s.at, s.len);
+	text_add(t, data + s.at, s.len);
 }
 
-static void add_field(struct text *t, const char *name, const char *value)
+static void text_add_field(struct text *t, const char *name, const char *value)
 {
-	add_text(t, name);
-	add_text(t, ": ");
-	add_text(t, value);
-	add_text(t, "\r\n");
+	text_add_string(t, name);
+	text_add_string(t, ": ");
+	text_add_string(t, value);
+	text_add_string(t, "\r\n");
 }
 
 static void write_line(struct text *t, const struct http_head *h, const unsigned char *data,
 		       const struct http_extra *e, const char *host)
 {
-	add_slice(t, data, h->method);
-	add_text(t, " ");
+	text_add_slice(t, data, h->method);
+	text_add_string(t, " ");
 	if (e->absolute) {
-		add_text(t, "http://");
-		add_text(t, host);
+		text_add_string(t, "http://");
+		text_add_string(t, host);
 	}
 	if (h->path.len == 0 || data[h->path.at] == '?')
-		add_text(t, "/");
-	add_slice(t, data, h->path);
-	add_text(t, h->minor ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
+		text_add_string(t, "/");
+	text_add_slice(t, data, h->path);
+	text_add_string(t, h->minor ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
 }
 
 /* The box's own header of that name is replaced. */
@@ -428,25 +428,25 @@ static void write_head(struct text *t, const struct http_head *h, const unsigned
 	to.port = e->port;
 	target_text(&to, e->scheme_port, host);
 	write_line(t, h, data, e, host);
-	add_field(t, "Host", host);
+	text_add_field(t, "Host", host);
 	for (size_t i = 0; i < h->n_fields; i++) {
 		const struct http_field *f = &h->fields[i];
 
 		if (f->drop || is_replaced(e, data, f->name))
 			continue;
-		add_slice(t, data, f->name);
-		add_text(t, ": ");
-		add_slice(t, data, f->value);
-		add_text(t, "\r\n");
+		text_add_slice(t, data, f->name);
+		text_add_string(t, ": ");
+		text_add_slice(t, data, f->value);
+		text_add_string(t, "\r\n");
 	}
 	for (size_t i = 0; i < e->n_headers; i++)
-		add_field(t, e->headers[i]->name, e->headers[i]->value);
+		text_add_field(t, e->headers[i]->name, e->headers[i]->value);
 	if (e->proxy_authorization && e->proxy_authorization[0])
-		add_field(t, "Proxy-Authorization", e->proxy_authorization);
+		text_add_field(t, "Proxy-Authorization", e->proxy_authorization);
 	if (h->is_upgrade)
-		add_field(t, "Upgrade", "websocket");
-	add_field(t, "Connection", h->is_upgrade ? "Upgrade" : "close");
-	add_text(t, "\r\n");
+		text_add_field(t, "Upgrade", "websocket");
+	text_add_field(t, "Connection", h->is_upgrade ? "Upgrade" : "close");
+	text_add_string(t, "\r\n");
 }
 
 int http_head_build(const struct http_head *h, const unsigned char *data,
@@ -483,11 +483,11 @@ static int take_body(http_parser *p, const char *data, size_t len)
 
 	if (b->kind == HTTP_BODY_CHUNKED) {
 		(void)snprintf(size, sizeof(size), "%zx\r\n", len);
-		add_text(&b->out, size);
+		text_add_string(&b->out, size);
 	}
-	add(&b->out, data, len);
+	text_add(&b->out, data, len);
 	if (b->kind == HTTP_BODY_CHUNKED)
-		add_text(&b->out, "\r\n");
+		text_add_string(&b->out, "\r\n");
 	return 0;
 }
 
@@ -496,7 +496,7 @@ static int take_end(http_parser *p)
 	struct body *b = p->data;
 
 	if (b->kind == HTTP_BODY_CHUNKED)
-		add_text(&b->out, "0\r\n\r\n");
+		text_add_string(&b->out, "0\r\n\r\n");
 	b->done = true;
 	return 1; /* what follows would be another request: NW-13 */
 }

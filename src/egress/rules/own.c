@@ -31,7 +31,7 @@ static bool reaches_ipv6(void)
 	return fd >= 0 && connect(fd, (const struct sockaddr *)&somewhere, sizeof(somewhere)) == 0;
 }
 
-static int look(struct own *o)
+static int own_look(struct own *o)
 {
 	struct net_address *list;
 	struct ifaddrs *all;
@@ -58,10 +58,10 @@ static int look(struct own *o)
 	return 0;
 }
 
-static int refresh(struct egress *g)
+static int own_refresh(struct egress *g)
 {
 	struct own *o = g->own;
-	int r = look(o);
+	int r = own_look(o);
 
 	/* When they cannot be told now, those that were known stay. */
 	o->looked_us = clock_boot_us();
@@ -74,7 +74,7 @@ int own_open(struct egress *g)
 	static struct own o;
 
 	g->own = &o;
-	return refresh(g);
+	return own_refresh(g);
 }
 
 bool own_has(struct egress *g, const struct net_address *a)
@@ -82,7 +82,7 @@ bool own_has(struct egress *g, const struct net_address *a)
 	struct own *o = g->own;
 
 	if (clock_boot_us() - o->looked_us >= LOOK_AGAIN_US)
-		(void)refresh(g);
+		(void)own_refresh(g);
 	for (size_t i = 0; i < o->n; i++)
 		if (address_equal(&o->list[i], a))
 			return true;

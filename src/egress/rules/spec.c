@@ -105,7 +105,7 @@ static const char *find_secret(const struct spec *s, const char *value)
 }
 
 /* NULL: E2BIG or ENOMEM is in err. */
-static const char *add_secret(struct spec *s, const char *value)
+static const char *spec_add_secret(struct spec *s, const char *value)
 {
 	size_t size = strlen(value) + 1;
 	const char *known = find_secret(s, value);
@@ -129,7 +129,7 @@ static const char *add_secret(struct spec *s, const char *value)
 /* --- gathering ------------------------------------------------------------------------------------------ */
 
 /* One more at the end of a list, which grows to twice its size when it is full. NULL: E2BIG or ENOMEM is in err. */
-static void *add(void *list, size_t *n, size_t max, size_t size, int *err)
+static void *list_add(void *list, size_t *n, size_t max, size_t size, int *err)
 {
 	void **at = list, *more = *at;
 
@@ -159,7 +159,7 @@ void spec_add_use(struct spec *s, const char set[static POLICY_SET_NAME_SIZE])
 void spec_add_rule(struct spec *s, const struct rule *r)
 {
 	struct rule *place =
-		add(&s->rules, &s->n_rules, POLICY_RULES_MAX, sizeof(*s->rules), &s->err);
+		list_add(&s->rules, &s->n_rules, POLICY_RULES_MAX, sizeof(*s->rules), &s->err);
 
 	if (place)
 		*place = *r;
@@ -167,12 +167,12 @@ void spec_add_rule(struct spec *s, const struct rule *r)
 
 void spec_add_header(struct spec *s, const struct egress_header *h)
 {
-	struct net_header *place =
-		add(&s->headers, &s->n_headers, EGRESS_HEADERS_MAX, sizeof(*s->headers), &s->err);
+	struct net_header *place = list_add(&s->headers, &s->n_headers, EGRESS_HEADERS_MAX,
+					    sizeof(*s->headers), &s->err);
 
 	if (!place)
 		return;
-	*place = (struct net_header){ .value = add_secret(s, h->value), .tls = h->tls };
+	*place = (struct net_header){ .value = spec_add_secret(s, h->value), .tls = h->tls };
 	memcpy(place->host, h->host, sizeof(place->host));
 	memcpy(place->name, h->name, sizeof(place->name));
 }
@@ -203,7 +203,7 @@ int spec_settle(struct spec *s)
 
 /* --- the whole ------------------------------------------------------------------------------------------- */
 
-static void append(struct rule *list, size_t *n, const struct rule *more, size_t n_more)
+static void rules_append(struct rule *list, size_t *n, const struct rule *more, size_t n_more)
 {
 	if (n_more)
 		memcpy(list + *n, more, n_more * sizeof(*more));
@@ -244,8 +244,8 @@ int spec_expand(const struct spec *s, const struct policy_sets *sets, const stru
 	if (!list)
 		return -ENOMEM;
 	for (int i = 0; i < n_used; i++)
-		append(list, &n, used[i]->rules, used[i]->n_rules);
-	append(list, &n, s->settled->rules, s->settled->n);
+		rules_append(list, &n, used[i]->rules, used[i]->n_rules);
+	rules_append(list, &n, s->settled->rules, s->settled->n);
 	*ret = ruleset_get(list, n);
 	return *ret ? 0 : -ENOMEM;
 }
