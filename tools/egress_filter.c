@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/egress/syscalls.def as the table that mkfilter compiles, with the rules about arguments. Build time only. */
+/* src/egress/syscalls.def as the table that mkfilter compiles, with the rules about arguments.
+ * Build time only. */
 #include "box/filter/filter_table.h"
 
 #include "base/util.h"
@@ -42,7 +43,8 @@ static const struct arg_clause fcntl_clauses[] = {
 };
 RULE(fcntl);
 
-/* TCP to hosts, UDP to the resolver, netlink to ask which addresses this machine has. Never raw ones, never unix. */
+/* TCP to hosts, UDP to the resolver, netlink to ask which addresses this machine has. Never raw
+ * ones, never unix. */
 static const struct arg_clause socket_clauses[] = {
 	{ { IN(0, AF_INET, AF_INET6), NOT_IN(1, SOCK_KIND, SOCK_STREAM, SOCK_DGRAM) },
 	  VERDICT_ERRNO(EAFNOSUPPORT) },

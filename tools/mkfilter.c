@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles a table of system calls (src/box/filter/syscalls.def; src/server/syscalls.def; tools/zygote_filter.c) into a seccomp
- * program and prints it as a C header. Runs at build time, so that a box pays nothing for it and the product does
- * not need libseccomp.
+ * Compiles a table of system calls (src/box/filter/syscalls.def; src/server/syscalls.def;
+ * tools/zygote_filter.c) into a seccomp program and prints it as a C header. Runs at build time, so
+ * that a box pays nothing for it and the product does not need libseccomp.
  *
- * Theory of operation
- * libseccomp makes what is easy to get wrong: the tests of architecture and x32, and which number gets
- * which verdict. It cannot make our argument rules: it has one default verdict
- * for a filter (ours is ENOSYS), so a call that is allowed for some arguments and must answer, say,
- * EAFNOSUPPORT for all the others cannot be written down ("not in a list" has no form, and a rule
- * without arguments swallows the ones with). Stacking a second program does not help: each errno
- * would need a program of its own, all run for each call.
+ * Theory of operation libseccomp makes what is easy to get wrong: the tests of architecture and
+ * x32, and which number gets which verdict. It cannot make our argument rules: it has one default
+ * verdict for a filter (ours is ENOSYS), so a call that is allowed for some arguments and must
+ * answer, say, EAFNOSUPPORT for all the others cannot be written down ("not in a list" has no form,
+ * and a rule without arguments swallows the ones with). Stacking a second program does not help:
+ * each errno would need a program of its own, all run for each call.
  *
  * So an argument-checked call gets a placeholder verdict in libseccomp, RET TRACE(n), which the
- * policy itself never uses. libseccomp's program has a test for each number; the kernel runs a filter for every
- * number there is when it is installed, so a box would pay for that. Its verdict can change only at a number that one
- * of its tests names, so it is run at each of those, and the ranges between them become a tree that
- * says the same in half of the instructions. Last, each placeholder is replaced, instruction for
- * instruction, by a jump to a block that we append: the clauses of filter_args.c in order, each
- * test jumping to the next clause when it does not hold. An unconditional jump has 32 bits of range, and a block is
- * too short to overflow a conditional one (checked). What then stands there more than once is shared
- * (mkfilter_shorten.c). The unit test runs the result against the table and against the
- * rules written a second time in plain C.
+ * policy itself never uses. libseccomp's program has a test for each number; the kernel runs a
+ * filter for every number there is when it is installed, so a box would pay for that. Its verdict
+ * can change only at a number that one of its tests names, so it is run at each of those, and the
+ * ranges between them become a tree that says the same in half of the instructions. Last, each
+ * placeholder is replaced, instruction for instruction, by a jump to a block that we append: the
+ * clauses of filter_args.c in order, each test jumping to the next clause when it does not hold. An
+ * unconditional jump has 32 bits of range, and a block is too short to overflow a conditional one
+ * (checked). What then stands there more than once is shared (mkfilter_shorten.c). The unit test
+ * runs the result against the table and against the rules written a second time in plain C.
  */
 #include <err.h>
 #include <seccomp.h>
@@ -285,7 +284,8 @@ static size_t find_ranges(const struct program *p, uint32_t arch, struct range *
 	return n;
 }
 
-/* The number is in the accumulator. Half of the ranges follow at once, the other half behind them. */
+/* The number is in the accumulator. Half of the ranges follow at once, the other half behind
+ * them. */
 static void emit_ranges(struct program *p, const struct range *r, size_t n)
 {
 	size_t half = n / 2, test, hop;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel checks, converts and compiles a filter whenever one is installed, and what that takes grows with its
- * length. Most of what mkfilter.c makes are ends that say the same as others. So a conditional jump goes
+ * The kernel checks, converts and compiles a filter whenever one is installed, and what that takes
+ * grows with its length. Most of what mkfilter.c makes are ends that say the same as others. So a
+ * conditional jump goes
  *
  *	past a jump, to where that goes
  *	instead of to an end, to the last one in its reach that says the same
  *
- * and what nobody comes by any more is left out. That brings other ends into reach: the same again, until nothing changes.
+ * and what nobody comes by any more is left out. That brings other ends into reach: the same again,
+ * until nothing changes.
  */
 #include "mkfilter.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the nftables rules of a box with doors (src/box/doors.c) as the bytes of one netlink batch, in a C header. The
- * rules never differ, so they are made while building: the product needs no netfilter library, and opening doors
- * is one send().
+ * Writes the nftables rules of a box with doors (src/box/doors.c) as the bytes of one netlink
+ * batch, in a C header. The rules never differ, so they are made while building: the product needs
+ * no netfilter library, and opening doors is one send().
  *
  *	table inet glovebox {
  *		chain caught {
@@ -32,12 +32,14 @@
  *		}
  *	}
  *
- * TCP is handed to the doors' sockets as it is, without rewriting an address: the local address of what they accept is
- * the one that was asked for, and the kernel has nothing to remember. (Redirected, each connection would be in its table
- * for two minutes after its end, in memory that is charged to nobody: a box could fill that, NW-22.) Only datagrams to
- * foreign resolvers are rewritten, because an answer must come from whom was asked; only so many are remembered.
+ * TCP is handed to the doors' sockets as it is, without rewriting an address: the local address of
+ * what they accept is the one that was asked for, and the kernel has nothing to remember.
+ * (Redirected, each connection would be in its table for two minutes after its end, in memory that
+ * is charged to nobody: a box could fill that, NW-22.) Only datagrams to foreign resolvers are
+ * rewritten, because an answer must come from whom was asked; only so many are remembered.
  *
- * Everything else that is not for loopback comes back by `lo`, by the routes that go with this, and finds nobody.
+ * Everything else that is not for loopback comes back by `lo`, by the routes that go with this, and
+ * finds nobody.
  */
 #include <arpa/inet.h>
 #include <err.h>

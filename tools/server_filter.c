@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/server/syscalls.def as the table that mkfilter compiles, with the rules about arguments. Build time only. */
+/* src/server/syscalls.def as the table that mkfilter compiles, with the rules about arguments.
+ * Build time only. */
 #include "box/filter/filter_table.h"
 
 #include "base/util.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The zygote's system calls: those of a box and the four that walking into one takes. The filter stays
- * on in the contexts, below the box's own, so it may refuse nothing that a box allows; what only the
- * zygote may do, the box's filter takes away again. Build time only.
+ * The zygote's system calls: those of a box and the four that walking into one takes. The filter
+ * stays on in the contexts, below the box's own, so it may refuse nothing that a box allows; what
+ * only the zygote may do, the box's filter takes away again. Build time only.
  */
 #include "box/filter/filter_table.h"
 
@@ -27,8 +27,8 @@
 #define OTHERWISE { ARG_DONE, 0, 0, NULL, 0 }
 /* clang-format on */
 
-/* One kind of namespace at a time, and a word about which it is: never all of somebody's by his pidfd.
- * */
+/* One kind of namespace at a time, and a word about which it is: never all of somebody's by a
+ * pidfd. */
 static const struct arg_clause setns_clauses[] = {
 	{ { IN(1, CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC,
 	       CLONE_NEWUTS, CLONE_NEWCGROUP, CLONE_NEWTIME) },

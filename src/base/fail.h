@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What went wrong, for the person who has to do something about it. Carried by value, filled once by
- * the code that knows what the user can do, printed once by the room that owns the conversation.
+ * What went wrong, for the person who has to do something about it. Carried by value, filled once
+ * by the code that knows what the user can do, printed once by the room that owns the conversation.
  */
 #pragma once
 

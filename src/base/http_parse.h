@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library that knows the grammar of HTTP/1: llhttp where the distribution has it, else http-parser, which it came
- * from and which is no longer maintained. What is written here once is where they differ.
+ * The library that knows the grammar of HTTP/1: llhttp where the distribution has it, else
+ * http-parser, which it came from and which is no longer maintained. What is written here once is
+ * where they differ.
  */
 #pragma once
 
@@ -37,8 +38,8 @@ static inline void http_parse_answers(http_parser *p)
 }
 
 /*
- * Reads on. *ret_used: how much. False when that is no HTTP, or a callback returned anything but 0. When a message is
- * complete its flags may be gone: look at them in on_headers_complete.
+ * Reads on. *ret_used: how much. False when that is no HTTP, or a callback returned anything but 0.
+ * When a message is complete its flags may be gone: look at them in on_headers_complete.
  */
 static inline bool http_parse(http_parser *p, const http_parser_settings *settings,
 			      const char *data, size_t len, size_t *ret_used)

@@ -37,10 +37,10 @@ size_t termsafe_feed(struct termsafe *ts, const void *in, size_t n, char *out, s
 /* The end of the stream: shows what is still pending and switches colours off. Starts afresh. */
 size_t termsafe_flush(struct termsafe *ts, char *out, size_t out_size);
 
-/* A name or another short text on one line: also line ends, tabs and colours are shown, and what does
- * not fit is cut off with an ellipsis. */
+/* A name or another short text on one line: also line ends, tabs and colours are shown, and what
+ * does not fit is cut off with an ellipsis. */
 void termsafe_line(const char *text, char *out, size_t out_size);
 
-/* "glovebox: " and such a line, to stderr: how every program of ours speaks to people. File names may have
- * line ends and worse in them. */
+/* "glovebox: " and such a line, to stderr: how every program of ours speaks to people. File names
+ * may have line ends and worse in them. */
 void termsafe_say(const char *fmt, va_list args) _printf_(1, 0);

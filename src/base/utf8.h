@@ -26,11 +26,12 @@ struct utf8_step utf8_next(const unsigned char *p, size_t n);
 /* True when all of it is UTF-8; otherwise *ret_bad_offset (may be NULL) is where it stops being. */
 bool utf8_valid(const void *p, size_t n, size_t *ret_bad_offset);
 
-/* Is it a text that looks like what it is: UTF-8 without control characters other than line ends and tabs? */
+/* Is it a text that looks like what it is: UTF-8 without control characters other than line ends
+ * and tabs? */
 bool utf8_plain(const char *text, size_t n);
 
 /*
- * Appends p to *out with every malformed subpart replaced by U+FFFD. -ENOBUFS or -ENOMEM: nothing is
- * added.
+ * Appends p to *out with every malformed subpart replaced by U+FFFD. -ENOBUFS or -ENOMEM: nothing
+ * is added.
  */
 _must_check_ int utf8_replace_invalid(const void *p, size_t n, struct buf *out);

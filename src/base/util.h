@@ -26,8 +26,9 @@
 	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /*
- * Each argument is evaluated once: what is asked twice may answer otherwise the second time. One inside of another
- * needs names of its own. Signed and unsigned do not go together, unless one of them is a constant.
+ * Each argument is evaluated once: what is asked twice may answer otherwise the second time. One
+ * inside of another needs names of its own. Signed and unsigned do not go together, unless one of
+ * them is a constant.
  */
 #ifdef __CPPCHECK__ /* which cannot read a statement expression in an initializer */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

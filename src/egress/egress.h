@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egress: one thread, one loop, no file, no capability. It resolves and dials what a box's policy allows, and knows a box
- * only by the doors it came through. From what others stand on to what stands on them:
+ * egress: one thread, one loop, no file, no capability. It resolves and dials what a box's policy
+ * allows, and knows a box only by the doors it came through. From what others stand on to what
+ * stands on them:
  *
  *	report/   what it says of boxes, and of itself
  *	parse/    bytes of boxes that say where to: read, never believed
  *	rules/    what a box may reach
  *	names/    names to addresses that were checked
  *	flow/     a connection of a box, from its first byte to its last
- *	door/     boxes by id, and what comes through their doors: connections, DNS questions, policies
+ *	door/     boxes by id, their policies, and what comes through their doors
  *	talk.c    messages of the warden and the server        main.c, settings.c, seal.c   start
  */
 #pragma once
@@ -25,7 +26,7 @@ struct egress;
 struct net;
 struct conn;
 
-/* --- a box ---------------------------------------------------------------------------------------- */
+/* --- a box ---------------------------------------------------------------------------------- */
 
 struct net_header {
 	char host[POLICY_NAME_SIZE]; /* ".name": everything below it */

@@ -2,18 +2,22 @@
 /*
  * egress: the only way from a box to the network.
  *
- * Runs as     a user of its own without capabilities, under a filter of system calls, and without any file: what it needs
- *             from files it has read before it takes the first byte of a box (seal.c).
- * Holds       a socket to whoever started it (3), one to the server, and the doors of each box: sockets in the box's own
- *             network namespace. Secrets that rules put into requests, locked into memory.
- * Reads       what boxes send, and what hosts answer: both hostile. Rules from the server. The operator's sets, the doors and
- *             the socket to the server from the warden.
- * Talks to    the machine's resolver, hosts that a box's rules allow, the server (what was let out and what was not).
- * Must never  take a box's word for who it is, dial an address that was not checked, tell a secret to anybody but the host
- *             it is for.
+ * Runs as     a user of its own without capabilities, under a filter of system calls, and without
+ *             any file: what it needs from files it has read before it takes the first byte of a
+ *             box (seal.c).
+ * Holds       a socket to the one that started it (3), one to the server, and the doors of each
+ *             box: sockets in the box's own network namespace. Secrets that rules put into
+ *             requests, locked into memory.
+ * Reads       what boxes send, and what hosts answer: both hostile. Rules from the server. The
+ *             operator's sets, the doors and the socket to the server from the warden.
+ * Talks to    the machine's resolver, hosts that a box's rules allow, the server (what was let out
+ *             and what was not).
+ * Must never  take a box's word for who it is, dial an address that was not checked, tell a secret
+ *             to anybody but the host it is for.
  *
- * Theory of operation: one thread and one loop (sys/loop.h). Doors and the two sockets are watched from it; everything
- * else hangs on a connection or a question that came through a door. It ends when the warden's socket does.
+ * Theory of operation: one thread and one loop (sys/loop.h). Doors and the two sockets are watched
+ * from it; everything else hangs on a connection or a question that came through a door. It ends
+ * when the warden's socket does.
  */
 #include "egress/door/door.h"
 #include "egress/flow/conn.h"
@@ -37,8 +41,9 @@ static int check_not_root(struct fail *fail)
 }
 
 /*
- * The end of the warden's socket says when to end. What a terminal sends to everybody in front of it is not meant for us, and
- * a connection that is closed while we write to it must not end the others.
+ * The end of the warden's socket says when to end. What a terminal sends to everybody in front of
+ * it is not meant for us, and a connection that is closed while we write to it must not end the
+ * others.
  */
 static int ignore_signals(void)
 {

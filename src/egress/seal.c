@@ -13,7 +13,8 @@ static_assert(ARRAY_SIZE(egress_filter_code) <= BPF_MAXINSNS, "longer than the k
 
 int seal(struct fail *fail)
 {
-	/* No path at all. On a kernel without Landlock the filter is left, which has no call that opens a file. */
+	/* No path at all. On a kernel without Landlock the filter is left, which has no call that
+	 * opens a file. */
 	const struct seal s = { .filter = egress_filter_code,
 				.filter_len = ARRAY_SIZE(egress_filter_code) };
 	int abi, r;

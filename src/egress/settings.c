@@ -7,7 +7,8 @@
 #define SCHEME "http://"
 #define PROXY_VARIABLE "GLOVEBOX_EGRESS_PROXY"
 
-/* From the environment: the proxy's password is in it, and everybody on the machine can read a command line. */
+/* From the environment: the proxy's password is in it, and everybody on the machine can read a
+ * command line. */
 static int read_proxy(struct egress *g, struct config *c, struct fail *fail)
 {
 	char *url = getenv(PROXY_VARIABLE);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two conversations. The warden is believed: if what it says cannot be understood, egress ends. The server is believed
- * about rules only: if it cannot be understood, it is hung up on and what holds stays.
+ * The two conversations. The warden is believed: if what it says cannot be understood, egress ends.
+ * The server is believed about rules only: if it cannot be understood, it is hung up on and what
+ * holds stays.
  *
- * Each COMMIT is answered by one APPLIED. When the server does not take it, or there is no memory for it, nothing more is
- * read from the server until it is sent, so that at most one answer waits.
+ * Each COMMIT is answered by one APPLIED. When the server does not take it, or there is no memory
+ * for it, nothing more is read from the server until it is sent, so that at most one answer waits.
  */
 #include "base/clock.h"
 #include "egress/door/door.h"
@@ -35,7 +36,7 @@ static int set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* --- the server --------------------------------------------------------------------------------------- */
+/* --- the server ----------------------------------------------------------------------------- */
 
 static void server_hang_up(struct egress *g, struct talk *t)
 {
@@ -93,7 +94,8 @@ static void server_said(struct egress *g, struct talk *t, const struct egress_fr
 	uint64_t speaker = t->servers;
 	struct net *n;
 
-	/* What the warden said about boxes before the server said this is in the other socket by now. */
+	/* What the warden said about boxes before the server said this is in the other socket by
+	 * now. */
 	if (f->head.type == EGRESS_POLICY || f->head.type == EGRESS_COMMIT)
 		warden_read(g, t);
 	if (t->servers != speaker)
@@ -163,9 +165,10 @@ static int meet_server(struct egress *g, struct talk *t, int fd)
 	return r;
 }
 
-/* --- the warden --------------------------------------------------------------------------------------- */
+/* --- the warden ----------------------------------------------------------------------------- */
 
-/* What cannot be used changes nothing (NW-15). Without any, nobody knows what the operator denies: better no egress at all. */
+/* What cannot be used changes nothing (NW-15). Without any, nobody knows what the operator denies:
+ * better no egress at all. */
 static int take_operator(struct egress *g, int fd)
 {
 	struct fail fail;
@@ -198,7 +201,8 @@ static int warden_said(struct egress *g, struct talk *t, const struct egress_fra
 	}
 }
 
-/* Its descriptors are lost, because we have too many: a box can be left without a network. Nothing else can be left out. */
+/* Its descriptors are lost, because we have too many: a box can be left without a network. Nothing
+ * else can be left out. */
 static int warden_lost(struct egress *g, const struct egress_frame *f)
 {
 	if (f->head.type != EGRESS_OPEN)

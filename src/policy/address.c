@@ -49,7 +49,8 @@ static int parse_v4(const char *text, size_t len, struct net_address *ret)
 	return 0;
 }
 
-/* inet_pton() knows the grammar; what libraries disagree about (zones, an IPv4 part with odd numbers) never gets there. */
+/* inet_pton() knows the grammar; what libraries disagree about (zones, an IPv4 part with odd
+ * numbers) never gets there. */
 static int parse_v6(const char *text, size_t len, struct net_address *ret)
 {
 	char copy[INET6_ADDRSTRLEN];

@@ -27,8 +27,8 @@ static bool is_label(const unsigned char *label, size_t len)
 	return true;
 }
 
-/* NW-04: "127.1", "2130706433" and "0x7f000001" are addresses to some resolvers and proxies. All of these end
- * with a number, and no top-level domain is one. */
+/* NW-04: "127.1", "2130706433" and "0x7f000001" are addresses to some resolvers and proxies. All of
+ * these end with a number, and no top-level domain is one. */
 static bool label_is_number(const unsigned char *label, size_t len)
 {
 	bool hexadecimal = len >= 2 && label[0] == '0' && lower(label[1]) == 'x';

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/policy_priv.h"
 
-/* Two addresses that are one destination: the one that was asked for, and the one it carries if it is a transition form. */
+/* Two addresses that are one destination: the one that was asked for, and the one it carries if it
+ * is a transition form. */
 struct destination {
 	struct net_address asked, carried;
 };
@@ -23,7 +24,8 @@ static bool has_destination(const struct rule *r, const struct destination *d)
 	return has_address(r, &d->asked) || has_address(r, &d->carried);
 }
 
-/* While the port is not known (0), a denial of some ports denies nothing yet; a rule that allows some allows to ask. */
+/* While the port is not known (0), a denial of some ports denies nothing yet; a rule that allows
+ * some allows to ask. */
 static bool denies_port(const struct rule *r, uint16_t port)
 {
 	return port ? rule_has_port(r, port) : rule_has_all_ports(r);

@@ -16,8 +16,9 @@ struct special {
 const struct special *special_find(const struct net_address *a);
 
 /*
- * Are the first prefix bits the same? A range of IPv6 addresses has no IPv4 address in it, although our form of those lies inside it:
- * only what is IPv4 itself (96 bits and more) and the range of everything (0) have.
+ * Are the first prefix bits the same? A range of IPv6 addresses has no IPv4 address in it, although
+ * our form of those lies inside it: only what is IPv4 itself (96 bits and more) and the range of
+ * everything (0) have.
  */
 bool range_has(const struct net_address *range, unsigned prefix, const struct net_address *a);
 

@@ -36,7 +36,7 @@ static void set_ports(struct rule *r, const struct rule_ports *ports, size_t n)
 	r->n_ports = (uint8_t)n;
 }
 
-/* --- ports -------------------------------------------------------------------------------------- */
+/* --- ports ---------------------------------------------------------------------------------- */
 
 /* Digits without leading zeros, up to max. */
 static int parse_number(struct piece text, unsigned max, unsigned *ret)
@@ -97,7 +97,7 @@ static int parse_ports(struct piece text, struct rule *r)
 	return -EINVAL;
 }
 
-/* --- what it is about --------------------------------------------------------------------------- */
+/* --- what it is about ----------------------------------------------------------------------- */
 
 static void clear_behind(struct net_address *a, unsigned prefix)
 {
@@ -105,7 +105,8 @@ static void clear_behind(struct net_address *a, unsigned prefix)
 		a->bytes[bit / 8] &= (uint8_t) ~(0x80u >> (bit % 8));
 }
 
-/* address, and the text behind the slash if there is one. An IPv4 address has 32 bits, unless it was written as IPv6. */
+/* address, and the text behind the slash if there is one. An IPv4 address has 32 bits, unless it
+ * was written as IPv6. */
 static int set_range(struct rule *r, struct piece address, const struct piece *prefix)
 {
 	bool dotted = !memchr(address.at, ':', address.len);
@@ -166,7 +167,7 @@ static const char *set_bracketed(struct rule *r, struct piece text)
 	return set_range(r, address, &prefix) == 0 ? prefix.at + prefix.len : NULL;
 }
 
-/* --- a rule --------------------------------------------------------------------------------------- */
+/* --- a rule --------------------------------------------------------------------------------- */
 
 static const char *find_twice(struct piece text, char c)
 {
@@ -175,7 +176,8 @@ static const char *find_twice(struct piece text, char c)
 	return first ? memchr(first + 1, c, text.len - (size_t)(first - text.at) - 1) : NULL;
 }
 
-/* Sets what the rule is about and gives back what is behind it (ports with their colon, or nothing), or NULL. */
+/* Sets what the rule is about and gives back what is behind it (ports with their colon, or
+ * nothing), or NULL. */
 static const char *rule_split(struct rule *r, struct piece text)
 {
 	struct piece target = text;
@@ -258,7 +260,7 @@ bool rule_is_everything(const struct rule *r)
 	return r->kind == RULE_RANGE && r->prefix == 0;
 }
 
-/* --- one that came from elsewhere, and one for people ------------------------------------------ */
+/* --- one that came from elsewhere, and one for people --------------------------------------- */
 
 static bool ports_ok(const struct rule *r)
 {

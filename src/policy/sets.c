@@ -92,7 +92,8 @@ static int begin_set(struct policy_sets *s, struct line l, struct fail *fail)
 	return 0;
 }
 
-/* What an operator denies is denied whatever else allows it, also in a set: a set that denied nothing certain would be no help. */
+/* What an operator denies is denied whatever else allows it, also in a set: a set that denied
+ * nothing certain would be no help. */
 static int parse_rule(struct line l, bool in_set, struct rule *ret, struct fail *fail)
 {
 	int r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses that are not public, from IANA's registries of special addresses: a name that a stranger controls can lead to
- * any of them (NW-02, NW-04, NW-05, NW-06). No box gets there unless the operator names their range, and no webhook unless
- * the setting allows private addresses.
+ * Addresses that are not public, from IANA's registries of special addresses: a name that a
+ * stranger controls can lead to any of them (NW-02, NW-04, NW-05, NW-06). No box gets there unless
+ * the operator names their range, and no webhook unless the setting allows private addresses.
  */
 #include "policy/policy_priv.h"
 
@@ -43,11 +43,12 @@ static const struct special ranges[] = {
 	{ V6([15] = 1), 128, true, "loopback" },
 	{ V6(0), 96, false, "transition" },
 	/*
-	 * NAT64. Where it leads is decided by a gateway of the network that this machine stands in. It should translate
-	 * public addresses only (RFC 6052), but not every one does, and it comes to them with an address of its own,
-	 * which firewalls may trust more than ours. Looking at the address that it carries cannot tell; so the form is
-	 * closed, even with a public address in it. A network with nothing but IPv6 needs it: the operator who opens it to
-	 * boxes opens the form alone, and what it carries is judged as well.
+	 * NAT64. Where it leads is decided by a gateway of the network that this machine stands in.
+	 * It should translate public addresses only (RFC 6052), but not every one does, and it
+	 * comes to them with an address of its own, which firewalls may trust more than ours.
+	 * Looking at the address that it carries cannot tell; so the form is closed, even with a
+	 * public address in it. A network with nothing but IPv6 needs it: the operator who opens it
+	 * to boxes opens the form alone, and what it carries is judged as well.
 	 */
 	{ V6(0x00, 0x64, 0xff, 0x9b), 96, false, "transition" },
 	{ V6(0x00, 0x64, 0xff, 0x9b, 0x00, 0x01), 48, false, "transition" },
@@ -63,7 +64,8 @@ static const struct special ranges[] = {
 	{ V6(0xff), 8, true, "multicast" },
 };
 
-/* All that has been given out for use is in 2000::/3: whatever else there will be is not reached by surprise. */
+/* All that has been given out for use is in 2000::/3: whatever else there will be is not reached by
+ * surprise. */
 static const struct special unassigned = { V6(0), 0, false, "reserved" };
 static const struct net_address global_unicast = V6(0x20);
 
@@ -96,7 +98,8 @@ static const struct {
 } carriers[] = {
 	{ V6(0), 96, 12, 0 },
 	{ V6(0x00, 0x64, 0xff, 0x9b), 96, 12, 0 },
-	/* a network may have it elsewhere too; then the operator, who opens the form, names no more of it than he means */
+	/* a network may have it elsewhere too; then the operator opens no more of the form than is
+	 * meant */
 	{ V6(0x00, 0x64, 0xff, 0x9b, 0x00, 0x01), 48, 12, 0 },
 	{ V6(0x20, 0x02), 16, 2, 0 },
 	{ V6(0x20, 0x01), 32, 12, 0xff },

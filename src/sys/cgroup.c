@@ -375,11 +375,12 @@ int cgroup_box_remove(struct cgroup_box *b)
 	return r;
 }
 
-/* --- few descriptors ------------------------------------------------------------------------------ */
+/* --- few descriptors ------------------------------------------------------------------------ */
 
 /*
- * Few descriptors for each of many boxes. Every process that is started gets a copy of all our descriptors and
- * closes them again, so ten of them for each of a thousand boxes would cost every new box a millisecond.
+ * Few descriptors for each of many boxes. Every process that is started gets a copy of all our
+ * descriptors and closes them again, so ten of them for each of a thousand boxes would cost every
+ * new box a millisecond.
  */
 void cgroup_box_settle(struct cgroup_box *b)
 {
@@ -441,11 +442,12 @@ int cgroup_exec_reopen(const struct cgroup_box *b, struct cgroup_exec *e)
 	return r;
 }
 
-/* --- freezing ------------------------------------------------------------------------------------- */
+/* --- freezing ------------------------------------------------------------------------------- */
 
 /*
- * Freezing: only cgroup2 can (its own tree on v2, the tree beside the v1 ones in hybrid mode). v1's freezer
- * is another hierarchy to make and to enter for every box, on machines that hardly exist any more.
+ * Freezing: only cgroup2 can (its own tree on v2, the tree beside the v1 ones in hybrid mode). v1's
+ * freezer is another hierarchy to make and to enter for every box, on machines that hardly exist
+ * any more.
  */
 static int freezer_dir(const struct cgroup_box *b)
 {
@@ -476,16 +478,17 @@ int cgroup_box_is_frozen(const struct cgroup_box *b)
 	return cgroup_keyed_u64(text, "frozen", &frozen) ? frozen == 1 : -ENODATA;
 }
 
-/* --- entering ------------------------------------------------------------------------------------- */
+/* --- entering ------------------------------------------------------------------------------- */
 
 /*
- * Into a box's cgroups from outside. v1's `tasks` files are opened by us, and the kernel looks at the opener. In the
- * cgroup2 tree moving is not an option: for a whole process the kernel makes every fork on the machine wait for a
- * grace period. Being cloned into it is cheap, but then the kernel looks at who clones: that user must be allowed to
- * write cgroup.procs of the directory, which is given to it, and of what it has in common with where the process comes
- * from: that is the top of all boxes, where services of other owners of boxes may be at home, so everybody may. By the
- * same rule that is worth nothing to anybody who is not below it already, and what is below it is a zygote or a box,
- * where no cgroup can be named.
+ * Into a box's cgroups from outside. v1's `tasks` files are opened by us, and the kernel looks at
+ * the opener. In the cgroup2 tree moving is not an option: for a whole process the kernel makes
+ * every fork on the machine wait for a grace period. Being cloned into it is cheap, but then the
+ * kernel looks at who clones: that user must be allowed to write cgroup.procs of the directory,
+ * which is given to it, and of what it has in common with where the process comes from: that is the
+ * top of all boxes, where services of other owners of boxes may be at home, so everybody may. By
+ * the same rule that is worth nothing to anybody who is not below it already, and what is below it
+ * is a zygote or a box, where no cgroup can be named.
  */
 /* The hierarchy in which processes are cloned into their place, or -1. */
 static int clone_hier(const struct cgroup_host *h)
@@ -592,9 +595,10 @@ void cgroup_host_dismiss(const struct cgroup_host *h, const char *place)
 		(void)cgroup_rmdir(h->hier[hier].fd, place);
 }
 
-/* --- killing one ---------------------------------------------------------------------------------- */
+/* --- killing one ---------------------------------------------------------------------------- */
 
-/* Ending the largest process of a command's cgroup, as the kernel does when its memory is used up. */
+/* Ending the largest process of a command's cgroup, as the kernel does when its memory is used
+ * up. */
 #define MEMBERS_TEXT 65536 /* some nine thousand processes; who is beyond them is small */
 
 /* Pages that a process has to itself in memory; 0 when it is gone. */
@@ -641,7 +645,8 @@ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exe
 	}
 	if (most == 0 || parse_u64(largest, &number) < 0)
 		return -ESRCH;
-	/* PL-09: held by descriptor, and still a member, it is not a stranger with the same number. */
+	/* PL-09: held by descriptor, and still a member, it is not a stranger with the same
+	 * number. */
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)number, 0);
 	if (pidfd < 0) /* the kernel has several words for a process that is gone */
 		return cgroup_is_passing(-errno) ? -errno : -ESRCH;

@@ -130,20 +130,21 @@ _must_check_ int cgroup_box_create(const struct cgroup_host *h, const char *name
 				   const struct cgroup_limits *cap, struct cgroup_box *ret);
 
 /*
- * The rest of it: in hybrid mode cgroup_box_create() makes only what a process is cloned into, so that
- * the v1 directories can be made while that process is already at work. The agent must write "0" to
- * each of join_fd before anything foreign runs. It moves itself because moving another process makes
- * the kernel wait for all CPUs: milliseconds, not microseconds.
+ * The rest of it: in hybrid mode cgroup_box_create() makes only what a process is cloned into, so
+ * that the v1 directories can be made while that process is already at work. The agent must write
+ * "0" to each of join_fd before anything foreign runs. It moves itself because moving another
+ * process makes the kernel wait for all CPUs: milliseconds, not microseconds.
  */
 _must_check_ int cgroup_box_finish(struct cgroup_box *b);
 
 /*
- * The controllers (of memory and pids) for which a box in which there will be one command can do with one directory, in
- * which the agent is as well. The caps are for both then. Another directory costs 0.2 ms, most of it in the kernel's workers afterwards.
- * When memory is short the kernel ends the command, whose oom score is the higher one; but whatever it ends, that is the
- * end of the run. An agent that could not start a process while the command has as many as it may would not be fit for
- * more than that command: see box_template.one_command.
- * Not on v2, where processes are in leaves only, nor where a directory counts other things too.
+ * The controllers (of memory and pids) for which a box in which there will be one command can do
+ * with one directory, in which the agent is as well. The caps are for both then. Another directory
+ * costs 0.2 ms, most of it in the kernel's workers afterwards. When memory is short the kernel ends
+ * the command, whose oom score is the higher one; but whatever it ends, that is the end of the run.
+ * An agent that could not start a process while the command has as many as it may would not be fit
+ * for more than that command: see box_template.one_command. Not on v2, where processes are in
+ * leaves only, nor where a directory counts other things too.
  */
 unsigned cgroup_can_share(const struct cgroup_host *h);
 
@@ -153,26 +154,27 @@ _must_check_ int cgroup_exec_create(struct cgroup_box *b, const struct cgroup_li
 _must_check_ int cgroup_exec_sample(const struct cgroup_box *b, struct cgroup_exec *e,
 				    struct cgroup_usage *ret);
 
-/* The least that tells whether a sample is worth its while: all memory that is charged to it, page cache and
- * all, and its tasks. What the host does not count is 0. Of a settled box too. */
+/* The least that tells whether a sample is worth its while: all memory that is charged to it, page
+ * cache and all, and its tasks. What the host does not count is 0. Of a settled box too. */
 _must_check_ int cgroup_exec_glance(const struct cgroup_box *b, const struct cgroup_exec *e,
 				    uint64_t *ret_memory, uint32_t *ret_tasks);
 
-/* Kills the process that has most in memory. -ESRCH: none has any, or it was gone before we came. Its pidfd,
- * unless NULL, tells when it is gone. */
+/* Kills the process that has most in memory. -ESRCH: none has any, or it was gone before we came.
+ * Its pidfd, unless NULL, tells when it is gone. */
 _must_check_ int cgroup_exec_kill_largest(const struct cgroup_box *b, const struct cgroup_exec *e,
 					  int *ret_pidfd);
 
 /*
- * How much the command counts where CPUs are contended, in thousandths of an ordinary one. Without a cpu
- * controller it is not an error: there is nothing to weigh.
+ * How much the command counts where CPUs are contended, in thousandths of an ordinary one. Without
+ * a cpu controller it is not an error: there is nothing to weigh.
  */
 _must_check_ int cgroup_exec_weigh(const struct cgroup_box *b, const struct cgroup_exec *e,
 				   uint32_t milli);
 
 /*
- * The command is about to start: what the box has used up to now is not its own. In hybrid mode CPU time
- * is counted for the box as a whole (a hierarchy less to make and to enter); elsewhere by the leaf.
+ * The command is about to start: what the box has used up to now is not its own. In hybrid mode CPU
+ * time is counted for the box as a whole (a hierarchy less to make and to enter); elsewhere by the
+ * leaf.
  */
 _must_check_ int cgroup_exec_mark(const struct cgroup_box *b, struct cgroup_exec *e);
 
@@ -184,8 +186,8 @@ int cgroup_exec_remove(struct cgroup_box *b, struct cgroup_exec *e);
 void cgroup_exec_close(struct cgroup_exec *e); /* descriptors only; the box removes the leaf */
 
 /*
- * Whoever keeps a thousand boxes keeps no descriptors for them: settle closes all, and nothing else here may be
- * called before reopen, the box first.
+ * Whoever keeps a thousand boxes keeps no descriptors for them: settle closes all, and nothing else
+ * here may be called before reopen, the box first.
  */
 void cgroup_box_settle(struct cgroup_box *b);
 void cgroup_exec_settle(struct cgroup_exec *e);
@@ -193,10 +195,10 @@ _must_check_ int cgroup_box_reopen(struct cgroup_box *b);
 _must_check_ int cgroup_exec_reopen(const struct cgroup_box *b, struct cgroup_exec *e);
 
 /*
- * How a process of `who`, a user without power of its own, gets to where a box's commands are: it is cloned
- * into one directory and writes "0" to the files of the others. Of a settled box too. The host must have been
- * opened to such users once: cgroup_host_admit() makes the place that their processes must be cloned from, and
- * returns it. -EOPNOTSUPP: these cgroups cannot.
+ * How a process of `who`, a user without power of its own, gets to where a box's commands are: it
+ * is cloned into one directory and writes "0" to the files of the others. Of a settled box too. The
+ * host must have been opened to such users once: cgroup_host_admit() makes the place that their
+ * processes must be cloned from, and returns it. -EOPNOTSUPP: these cgroups cannot.
  */
 struct cgroup_entry {
 	size_t n_join;
@@ -214,14 +216,14 @@ _must_check_ int cgroup_host_admit(const struct cgroup_host *h, const char *plac
 void cgroup_host_dismiss(const struct cgroup_host *h, const char *place);
 
 /*
- * Stops everything in the box where it stands, or lets it go on. -EOPNOTSUPP without CGROUP_FREEZE. Stopping
- * takes a moment: cgroup_box_is_frozen() tells when it is done (1), 0 before, or an error.
+ * Stops everything in the box where it stands, or lets it go on. -EOPNOTSUPP without CGROUP_FREEZE.
+ * Stopping takes a moment: cgroup_box_is_frozen() tells when it is done (1), 0 before, or an error.
  */
 _must_check_ int cgroup_box_freeze(const struct cgroup_box *b, bool frozen);
 _must_check_ int cgroup_box_is_frozen(const struct cgroup_box *b);
 
-/* How often the kernel killed in the box's own cgroup, where its agent is, for want of memory (v2: anywhere
- * in it). */
+/* How often the kernel killed in the box's own cgroup, where its agent is, for want of memory (v2:
+ * anywhere in it). */
 _must_check_ int cgroup_box_oom_kills(const struct cgroup_box *b, uint64_t *ret);
 
 /* Kills everything in the box in one operation where the kernel can (else -EOPNOTSUPP). */

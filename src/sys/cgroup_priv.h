@@ -28,7 +28,8 @@ extern const struct cgroup_driver cgroup_v2_driver;
 _must_check_ int cgroup_v1_host_open(struct cgroup_host *h);
 _must_check_ int cgroup_v2_host_open(struct cgroup_host *h);
 
-/* An error that says nothing about whether cgroups can be used here: never a reason to go without. */
+/* An error that says nothing about whether cgroups can be used here: never a reason to go
+ * without. */
 bool cgroup_is_passing(int r);
 void cgroup_host_add(struct cgroup_host *h, unsigned controllers, int fd);
 unsigned cgroup_unified_features(int dir);
@@ -44,7 +45,8 @@ _must_check_ int cgroup_write_u64(int at, const char *file, uint64_t value);
 _must_check_ int cgroup_write_optional(int at, const char *file, const char *text);
 _must_check_ int cgroup_read(int at, const char *file, char *buf, size_t size);
 _must_check_ int cgroup_read_fd(int fd, char *buf, size_t size);
-/* To the end of the file, of which one read gives a page at most; of one that does not fit, whole lines only. */
+/* To the end of the file, of which one read gives a page at most; of one that does not fit, whole
+ * lines only. */
 _must_check_ int cgroup_read_lines(int at, const char *file, char *buf, size_t size);
 bool cgroup_may_write(int at, const char *file);
 /* A limit that the kernel does not begin with; UINT64_MAX: there is none, or no such file. */
@@ -58,8 +60,8 @@ _must_check_ int cgroup_v2_exec_sample(const struct cgroup_box *b, struct cgroup
 _must_check_ int cgroup_v1_cpu_before(const struct cgroup_box *b, struct cgroup_exec *e);
 void cgroup_split_cpu(uint64_t all, uint64_t *user, uint64_t *system_time);
 
-/* "exec-<n>", optionally behind "<prefix>." (a leaf beside boxes) or "<box>/" (one in a box, by a path that needs no
- * descriptor of the box); big enough for every name and number. */
+/* "exec-<n>", optionally behind "<prefix>." (a leaf beside boxes) or "<box>/" (one in a box, by a
+ * path that needs no descriptor of the box); big enough for every name and number. */
 struct cgroup_name {
 	char text[48];
 };

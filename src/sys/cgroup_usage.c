@@ -175,7 +175,8 @@ static int v1_sample_memory(struct cgroup_exec *e, int dir, struct cgroup_usage 
 	u->memory_shmem = keyed_or_0(text, "total_shmem");
 	u->memory_cache = keyed_or_0(text, "total_cache");
 	u->memory_cache -= MIN(u->memory_shmem, u->memory_cache);
-	/* v1 does not tell which of the kernel's memory it could give back: leave it all to the cap. */
+	/* v1 does not tell which of the kernel's memory it could give back: leave it all to the
+	 * cap. */
 	u->memory_now = keyed_or_0(text, "total_rss") + u->memory_shmem;
 	return 0;
 }

@@ -4,9 +4,10 @@
  *
  * Theory of operation: every directory and every attach costs tens of microseconds, so a box has
  * only what earns its keep. memory and pids: a directory for the box (cap; the agent sits in it, v1
- * allows that) and, unless they share it, a leaf per command. cpu: a leaf only, flat, unless the box has a CPU cap. unified:
- * one directory for the whole box, entered at clone time and inherited by everybody in it, so that one
- * write to cgroup.kill ends them all; it counts CPU time too, so cpuacct is used only without it.
+ * allows that) and, unless they share it, a leaf per command. cpu: a leaf only, flat, unless the
+ * box has a CPU cap. unified: one directory for the whole box, entered at clone time and inherited
+ * by everybody in it, so that one write to cgroup.kill ends them all; it counts CPU time too, so
+ * cpuacct is used only without it.
  *
  * Processes enter by writing "0" to `tasks`: for one thread that moves itself the kernel skips the
  * lock that makes every fork on the machine wait for a grace period (4 to 11 ms on Linux 6.18).
@@ -42,9 +43,10 @@ static const struct v1_mount {
 };
 
 /*
- * What holds for all boxes together, written by whoever comes first, or finds it missing. No swapping (RX-21; each
- * new cgroup inherits it). A share of the machine stays free (RX-23, RX-26). A limit on TCP buffers
- * makes the kernel count them from now on; switching that on for every box would cost each of them.
+ * What holds for all boxes together, written by the first that comes, or finds it missing. No
+ * swapping (RX-21; each new cgroup inherits it). A share of the machine stays free (RX-23, RX-26).
+ * A limit on TCP buffers makes the kernel count them from now on; switching that on for every box
+ * would cost each of them.
  */
 static int v1_base_prepare(int dir)
 {
@@ -61,15 +63,15 @@ static int v1_base_prepare(int dir)
 	(void)snprintf(text, sizeof(text), "%u", all.pids);
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "pids.max", text);
-	/* All boxes together are weighed against each single process of the host, and against what sets up
-	 * and takes down other boxes: let them count for two on each CPU. */
+	/* All boxes together are weighed against each single process of the host, and against what
+	 * sets up and takes down other boxes: let them count for two on each CPU. */
 	(void)snprintf(text, sizeof(text), "%u", 2 * CPU_SHARES * cpus_online());
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "cpu.shares", text);
-	return r == -EACCES ? 0 : r; /* whoever gave it to us kept its limits for himself */
+	return r == -EACCES ? 0 : r; /* the one that gave it to us kept its limits */
 }
 
-/* Not when whoever made the directory got no further. */
+/* Not when the process that made the directory got no further. */
 static bool v1_is_prepared(int dir, const char *last)
 {
 	uint64_t limit = last ? cgroup_limit(dir, last) : 0;
@@ -202,8 +204,8 @@ static int v1_cpu_limit(int dir, uint32_t milli)
 	return cgroup_write_u64(dir, "cpu.cfs_quota_us", (uint64_t)milli * CPU_PERIOD_US / 1000);
 }
 
-/* The limits that belong to one hierarchy's directory. RX-21: memory and swap together are limited to
- * the memory limit, so there is nothing to swap. */
+/* The limits that belong to one hierarchy's directory. RX-21: memory and swap together are limited
+ * to the memory limit, so there is nothing to swap. */
 static int v1_limits_write(unsigned controllers, int dir, const struct cgroup_limits *l)
 {
 	int r = 0;

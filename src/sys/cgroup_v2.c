@@ -95,8 +95,9 @@ static int step_aside(int node, unsigned bits)
 }
 
 /*
- * What holds for all boxes together, written by whoever comes first, or finds it missing: a share of the machine
- * stays free (RX-23, RX-26), and nobody swaps (RX-21). A controller that is not here has no files.
+ * What holds for all boxes together, written by the first that comes, or finds it missing: a share
+ * of the machine stays free (RX-23, RX-26), and nobody swaps (RX-21). A controller that is not here
+ * has no files.
  */
 static int v2_base_prepare(int dir)
 {
@@ -111,10 +112,10 @@ static int v2_base_prepare(int dir)
 	(void)snprintf(text, sizeof(text), "%u", all.pids);
 	if (r >= 0)
 		r = cgroup_write_optional(dir, "pids.max", text);
-	return r == -EACCES ? 0 : r; /* whoever gave it to us kept its limits for himself */
+	return r == -EACCES ? 0 : r; /* the one that gave it to us kept its limits */
 }
 
-/* Not when whoever made the directory got no further, or had no controllers. */
+/* Not when the process that made the directory got no further, or had no controllers. */
 static bool v2_is_prepared(int dir)
 {
 	return cgroup_limit(dir, "memory.max") != UINT64_MAX &&

@@ -3,7 +3,8 @@
 
 #include "base/util.h"
 
-/* The kernel's Landlock ABI, 0 when it has none or it is switched off; -errno when it cannot be told. */
+/* The kernel's Landlock ABI, 0 when it has none or it is switched off; -errno when it cannot be
+ * told. */
 int landlock_abi(void);
 
 /* What may be done below a path. */
@@ -21,9 +22,9 @@ struct landlock_path {
 };
 
 /*
- * Restricts this process and its descendants to the given paths (a missing one is passed over), cuts
- * them off from abstract sockets and from signalling processes outside. Asks for what the kernel's
- * ABI knows; *ret_abi says which that was. Needs no_new_privs.
+ * Restricts this process and its descendants to the given paths (a missing one is passed over),
+ * cuts them off from abstract sockets and from signalling processes outside. Asks for what the
+ * kernel's ABI knows; *ret_abi says which that was. Needs no_new_privs.
  */
 _must_check_ int landlock_restrict(const struct landlock_path *paths, size_t n_paths, int *ret_abi);
 
@@ -32,7 +33,7 @@ _must_check_ int landlock_restrict_files(const struct landlock_path *paths, size
 					 int *ret_abi);
 
 /*
- * Takes nothing away but this: from now on the process can neither trace nor enter, by pid or pidfd, one that
- * is not its descendant, whatever capabilities it has over it. Needs no_new_privs.
+ * Takes nothing away but this: from now on the process can neither trace nor enter, by pid or
+ * pidfd, one that is not its descendant, whatever capabilities it has over it. Needs no_new_privs.
  */
 _must_check_ int landlock_keep_apart(void);

@@ -6,7 +6,8 @@
 #include <assert.h>
 #include <poll.h>
 
-/* The kernel's wait does not count the time that a machine sleeps, and timers do: so late they are then at most. */
+/* The kernel's wait does not count the time that a machine sleeps, and timers do: so late they are
+ * then at most. */
 #define WAIT_MAX_MS 60000
 
 int loop_open(struct loop *l, size_t timers)
@@ -26,7 +27,7 @@ void loop_close(struct loop *l)
 	*l = (struct loop)LOOP_INIT;
 }
 
-/* --- descriptors -------------------------------------------------------------------------------- */
+/* --- descriptors ---------------------------------------------------------------------------- */
 
 int source_add(struct loop *l, struct source *s, int fd, uint32_t events,
 	       void (*ready)(struct loop *l, struct source *self))
@@ -51,7 +52,8 @@ void source_change(struct loop *l, struct source *s, uint32_t events)
 	s->events = events;
 }
 
-/* Said to the kernel, not left to close(): a forked helper may hold the same file for a moment longer. */
+/* Said to the kernel, not left to close(): a forked helper may hold the same file for a moment
+ * longer. */
 void source_remove(struct loop *l, struct source *s)
 {
 	if (s->fd >= 0)
@@ -59,7 +61,7 @@ void source_remove(struct loop *l, struct source *s)
 	*s = (struct source)SOURCE_INIT;
 }
 
-/* --- timers ------------------------------------------------------------------------------------- */
+/* --- timers --------------------------------------------------------------------------------- */
 
 /* The heap counts from 1: the children of n are 2n and 2n+1. */
 static void heap_put(struct loop *l, size_t place, struct timer *t)
@@ -94,7 +96,7 @@ static void heap_grow(struct loop *l)
 	struct timer **more = reallocarray(l->heap, l->heap_size, 2 * sizeof(*more));
 
 	if (!more)
-		abort(); /* what has no deadline would stay for ever; another process will be started */
+		abort(); /* what has no deadline would stay for ever: begin anew */
 	l->heap = more;
 	l->heap_size *= 2;
 }
@@ -137,7 +139,7 @@ static void run_timers(struct loop *l)
 	}
 }
 
-/* --- both --------------------------------------------------------------------------------------- */
+/* --- both ----------------------------------------------------------------------------------- */
 
 /* epoll counts in milliseconds: it waits for the whole ones, poll for the rest. */
 static int wait_event(struct loop *l, struct epoll_event *ret)

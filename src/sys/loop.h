@@ -2,9 +2,9 @@
 /*
  * Descriptors and timers of a process with one thread.
  *
- * One thing at a time: a turn handles a single descriptor, so whatever its handler frees cannot be in a list of
- * events still to be handled, and epoll serves those that are ready in turn, so none can starve another. Timers are
- * looked at in every turn.
+ * One thing at a time: a turn handles a single descriptor, so whatever its handler frees cannot be
+ * in a list of events still to be handled, and epoll serves those that are ready in turn, so none
+ * can starve another. Timers are looked at in every turn.
  *
  * Handlers get the loop; what they belong to has it as a member (container_of).
  */

@@ -37,8 +37,9 @@ static int payload_limit(int what, uint64_t value)
 
 	if (getrlimit(what, &now) < 0)
 		return -errno;
-	/* Nobody here may raise a hard limit; a lower one that is already there is as good. At the soft
-	 * limit of CPU time comes SIGXCPU, which tells what happened; at the hard one SIGKILL. */
+	/* Nobody here may raise a hard limit; a lower one that is already there is as good. At the
+	 * soft limit of CPU time comes SIGXCPU, which tells what happened; at the hard one
+	 * SIGKILL. */
 	now.rlim_max = MIN(now.rlim_max, what == RLIMIT_CPU ? value + 1 : value);
 	now.rlim_cur = MIN(now.rlim_max, value);
 	return setrlimit(what, &now) < 0 ? -errno : 0;
@@ -51,7 +52,8 @@ int payload_set_limits(const struct payload_limits *l)
 		uint64_t value;
 		bool on;
 	} limits[] = {
-		/* 1, not 0: a core of one byte is the kernel's word for "no piped handler either". */
+		/* 1, not 0: a core of one byte is the kernel's word for "no piped handler
+		 * either". */
 		{ RLIMIT_CORE, 1, true },
 		{ RLIMIT_NOFILE, l->nofile_max, true },
 		{ RLIMIT_FSIZE, l->fsize_max, true },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every process that runs foreign code goes through, whether the agent started it or it walked in
- * from a zygote: its limits, its place among those that die for want of memory, and the loss of all
- * power.
+ * What every process that runs foreign code goes through, whether the agent started it or it walked
+ * in from a zygote: its limits, its place among those that die for want of memory, and the loss of
+ * all power.
  */
 #pragma once
 
@@ -42,11 +42,11 @@ struct payload_user {
 	unsigned long securebits;
 };
 
-/* Programs of uid != 0, and file operations, which execute nothing: uid 0 is worth nothing by itself.
- * */
+/* Programs of uid != 0, and file operations, which execute nothing: uid 0 is worth nothing by
+ * itself. */
 extern const unsigned long payload_locked_bits;
 
-/* The bounding set as bits. It can only shrink, so whoever starts many processes asks once: it is forty
+/* The bounding set as bits. It can only shrink, so who starts many processes asks once: it is forty
  * calls. */
 _must_check_ int payload_bounding_set(uint64_t *ret);
 

@@ -41,7 +41,7 @@ static inline pid_t proc_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd)
 	return pid < 0 ? -errno : (pid_t)pid;
 }
 
-/* What whoever started us ignored must not be ignored by what we execute. */
+/* What our parent ignored must not be ignored by what we execute. */
 static inline void proc_reset_signals(void)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };

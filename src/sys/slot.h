@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small numbers that belong to a process while it lives: one byte of a file, locked. The kernel drops
- * the lock with the process, however it dies, so a number can be neither leaked nor stolen. A box's
- * number gives it its cgroup's name and its range of user ids.
+ * Small numbers that belong to a process while it lives: one byte of a file, locked. The kernel
+ * drops the lock with the process, however it dies, so a number can be neither leaked nor stolen. A
+ * box's number gives it its cgroup's name and its range of user ids.
  */
 #pragma once
 

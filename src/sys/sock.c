@@ -20,7 +20,8 @@ static int send_packet(int fd, struct iovec *parts, size_t n_parts, const int *f
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * SOCK_FDS_MAX)] = { 0 };
 	struct msghdr msg = { .msg_iov = parts };
 
-	/* Not an initializer: the C libraries disagree about the type of this and of the other lengths. */
+	/* Not an initializer: the C libraries disagree about the type of this and of the other
+	 * lengths. */
 	msg.msg_iovlen = (__typeof__(msg.msg_iovlen))n_parts;
 	if (n_fds > SOCK_FDS_MAX)
 		return -EINVAL;
@@ -80,7 +81,8 @@ static int take_fds(struct msghdr *msg, int *fds, size_t *n_fds)
 		}
 	}
 	if (surplus || cut) {
-		/* Cut off although there was room: the kernel found no number for one that was expected. */
+		/* Cut off although there was room: the kernel found no number for one that was
+		 * expected. */
 		int r = !surplus && got < room ? -EMFILE : -EPROTO;
 
 		while (got)
@@ -110,7 +112,7 @@ ssize_t sock_recv(int fd, void *data, size_t size, int *fds, size_t *n_fds)
 	if (n < 0)
 		return -errno;
 	r = take_fds(&msg, fds, n_fds);
-	if (r < 0) /* whoever is told -EMFILE has the whole packet */
+	if (r < 0) /* with -EMFILE the caller has the whole packet */
 		return r == -EMFILE && (msg.msg_flags & MSG_TRUNC) ? -EMSGSIZE : r;
 	if (msg.msg_flags & MSG_TRUNC) {
 		if (fds)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies: gathered beside the one that holds, and put in its place as a whole or not at all (NW-15). What the server
- * asked for is kept, so that it can be put together anew when the operator's sets change.
+ * Policies: gathered beside the one that holds, and put in its place as a whole or not at all
+ * (NW-15). What the server asked for is kept, so that it can be put together anew when the
+ * operator's sets change.
  */
 #include "egress/door/door.h"
 #include "egress/flow/conn.h"
 
 #define OPERATOR_MAX ((size_t)1 << 22) /* bytes of all sets together */
 
-/* --- the server's part -------------------------------------------------------------------------------- */
+/* --- the server's part ---------------------------------------------------------------------- */
 
 void apply_begin(struct net *n, const struct egress_policy *p)
 {
@@ -102,9 +103,10 @@ void apply_done(struct net *n)
 	n->n_headers = 0;
 }
 
-/* --- the operator's part -------------------------------------------------------------------------------- */
+/* --- the operator's part -------------------------------------------------------------------- */
 
-/* A set that a box uses and that is gone may have denied something: such a box has no policy until a new one comes. */
+/* A set that a box uses and that is gone may have denied something: such a box has no policy until
+ * a new one comes. */
 static void expand_again(struct egress *g, struct net *n)
 {
 	const struct ruleset *rules = NULL;
@@ -123,7 +125,7 @@ static void expand_again(struct egress *g, struct net *n)
 	(void)conn_recheck(g, n);
 }
 
-/* From the beginning, wherever whoever wrote it has left its position. */
+/* From the beginning: its position is where the writer left it. */
 static int operator_read(int fd, struct buf *ret)
 {
 	char piece[16384];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DNS for boxes. No question is ever passed on: for a name that a box's rules allow it gets the addresses that were checked
- * for it, and nothing else is known here.
+ * DNS for boxes. No question is ever passed on: for a name that a box's rules allow it gets the
+ * addresses that were checked for it, and nothing else is known here.
  *
  *	a name that is not allowed	NXDOMAIN, without a record that would let anybody keep that. REFUSED would be truer, but
  *					musl takes no notice of it and waits for its time-out, glibc asks again, and Go and
@@ -31,7 +31,7 @@ struct asked *dns_of(struct net *n)
 	return n->asked;
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------------------------- */
 
 /* Nobody waits for a box that does not take its answer: it will ask again. */
 static void dns_udp_send(const struct question *q, const uint8_t *data, size_t len)
@@ -113,7 +113,7 @@ static void dns_answer(struct egress *g, struct question *q)
 	dns_send_reply(g, q, &r);
 }
 
-/* --- questions under way ------------------------------------------------------------------------------------- */
+/* --- questions under way -------------------------------------------------------------------- */
 
 static void remove_question(struct question *q)
 {
@@ -179,7 +179,7 @@ void dns_done(struct egress *g, struct net *n)
 	n->asked = NULL;
 }
 
-/* --- the question -------------------------------------------------------------------------------------------- */
+/* --- the question --------------------------------------------------------------------------- */
 
 static void dns_answer_localhost(struct egress *g, const struct question *q)
 {
@@ -194,7 +194,8 @@ static void dns_answer_localhost(struct egress *g, const struct question *q)
 	dns_send_reply(g, q, &r);
 }
 
-/* May there be such a name, for this box? The rest of what is asked about it, nobody needs to look up. */
+/* May there be such a name, for this box? The rest of what is asked about it, nobody needs to look
+ * up. */
 static void dns_answer_other_type(struct egress *g, struct question *q)
 {
 	struct net *n = q->net;
@@ -214,7 +215,8 @@ bool dns_ask(struct egress *g, struct net *n, const struct question *where, cons
 	q.net = n;
 	if (!dns_of(n))
 		return false;
-	/* What is known costs no budget, but our time, which is everybody's: who asks too often waits and asks again. */
+	/* What is known costs no budget, but our time, which is everybody's: who asks too often
+	 * waits and asks again. */
 	if (!share_take(&n->questions, QUESTIONS_PER_SECOND, QUESTIONS_BURST)) {
 		dns_tell(g, &q, POLICY_LOOKUPS);
 		return false;

@@ -17,7 +17,8 @@ struct asked {
 	size_t n_questions;
 	struct client *clients; /* over TCP */
 	size_t n_clients;
-	/* what was told last, so that the two questions that programs ask for each name are one line of the log */
+	/* what was told last, so that the two questions that programs ask for each name are one
+	 * line of the log */
 	char last_name[POLICY_NAME_SIZE];
 	enum policy_reason last_reason;
 	uint64_t last_us;
@@ -38,8 +39,8 @@ struct question {
 /* NULL: there is no memory. */
 struct asked *dns_of(struct net *n);
 
-/* Answers a message of len bytes, now or later, through the UDP door or dns_tcp_send(). where: what identifies the asker
- * (client, or udp_fd and from), copied. False: it gets no answer. */
+/* Answers a message of len bytes, now or later, through the UDP door or dns_tcp_send(). where: what
+ * identifies the asker (client, or udp_fd and from), copied. False: it gets no answer. */
 bool dns_ask(struct egress *g, struct net *n, const struct question *where, const void *data,
 	     size_t len);
 /* Forgets the questions of a client that is gone; NULL: all. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DNS over TCP: each message has its length before it. One question of a connection is answered before the next is read, so
- * there is one message each way in memory at most.
+ * DNS over TCP: each message has its length before it. One question of a connection is answered
+ * before the next is read, so there is one message each way in memory at most.
  */
 #include "egress/door/dns.h"
 
@@ -61,7 +61,8 @@ static void look_for(struct egress *g, struct client *c)
 	timer_set(&g->loop, &c->idle, clock_boot_us() + IDLE_US);
 }
 
-/* The length of the message at the beginning of what has come, with its own; 0: not all of it is there. -EBADMSG */
+/* The length of the message at the beginning of what has come, with its own; 0: not all of it is
+ * there. -EBADMSG */
 static int whole_message(const struct client *c)
 {
 	size_t len;
@@ -91,7 +92,8 @@ static int client_flush(struct client *c)
 	return 0;
 }
 
-/* The answer to the question at hand. Sent from the loop, so that nobody who calls this finds his client gone. */
+/* The answer to the question at hand. Sent from the loop, so that no caller finds its client
+ * gone. */
 void dns_tcp_send(struct egress *g, struct client *c, const uint8_t *data, size_t len)
 {
 	c->out[0] = (uint8_t)(len >> 8);

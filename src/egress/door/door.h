@@ -4,7 +4,7 @@
 
 #include "egress/egress.h"
 
-/* --- nets.c --------------------------------------------------------------------------------------- */
+/* --- nets.c --------------------------------------------------------------------------------- */
 
 _must_check_ int nets_open(struct egress *g);
 struct net *net_find(struct egress *g, const char *id);
@@ -13,7 +13,7 @@ _must_check_ int net_open(struct egress *g, const struct egress_open *o, const i
 void net_close(struct egress *g, const char *id);
 void nets_each(struct egress *g, void (*f)(struct egress *g, struct net *n));
 
-/* --- apply.c -------------------------------------------------------------------------------------- */
+/* --- apply.c -------------------------------------------------------------------------------- */
 
 void apply_begin(struct net *n, const struct egress_policy *p);
 void apply_use(struct net *n, const struct egress_use *u);
@@ -25,7 +25,7 @@ int apply_commit(struct egress *g, struct net *n, uint32_t *ret_cut);
 _must_check_ int apply_operator(struct egress *g, int fd, struct fail *fail);
 void apply_done(struct net *n);
 
-/* --- dns.c, dns_tcp.c ----------------------------------------------------------------------------- */
+/* --- dns.c, dns_tcp.c ----------------------------------------------------------------------- */
 
 /* Something can be read from a UDP door. */
 void dns_udp_ready(struct egress *g, struct net *n, int fd);

@@ -2,12 +2,14 @@
 /*
  * Boxes by id, and their doors.
  *
- * A box that has as many connections as it may is not turned away but waits: its doors are left alone for a moment, the
- * kernel keeps some callers in the queue of the listening socket and ignores the others (NW-22). That costs nothing, however
- * often the box tries. A lack of descriptors or memory is met in the same way.
+ * A box that has as many connections as it may is not turned away but waits: its doors are left
+ * alone for a moment, the kernel keeps some callers in the queue of the listening socket and
+ * ignores the others (NW-22). That costs nothing, however often the box tries. A lack of
+ * descriptors or memory is met in the same way.
  *
- * Half of all connections that there can be are divided among the boxes: so many each of them gets, whatever the others
- * have. The rest is for who comes first. A box beyond its share waits as soon as no more is left than the shares of the others.
+ * Half of all connections that there can be are divided among the boxes: so many each of them gets,
+ * whatever the others have. The rest is for who comes first. A box beyond its share waits as soon
+ * as no more is left than the shares of the others.
  */
 #include "egress/door/door.h"
 #include "egress/flow/conn.h"
@@ -58,8 +60,8 @@ int nets_open(struct egress *g)
 	return 0;
 }
 
-/* The server chooses the ids of boxes and the warden holds it to their grammar; that somebody could choose them to fall into one
- * bucket harms nobody but his own server. */
+/* The server chooses the ids of boxes and the warden holds it to their grammar; that somebody could
+ * choose them to fall into one bucket harms nobody but that server. */
 static size_t net_bucket(const char *id)
 {
 	uint32_t h = 2166136261u; /* FNV-1a */
@@ -92,7 +94,7 @@ void nets_each(struct egress *g, void (*f)(struct egress *g, struct net *n))
 			f(g, n);
 }
 
-/* --- who may come in -------------------------------------------------------------------------------------- */
+/* --- who may come in ------------------------------------------------------------------------ */
 
 /* Of all boxes: what the settings allow, and what there are descriptors for. */
 static size_t conns_max(const struct egress *g)
@@ -154,7 +156,7 @@ static void pause_doors(struct egress *g, struct net *n, enum policy_reason reas
 	(void)report(g, n, &e);
 }
 
-/* --- doors -------------------------------------------------------------------------------------------------- */
+/* --- doors ---------------------------------------------------------------------------------- */
 
 static void come_in(struct egress *g, struct door *d, int fd)
 {
@@ -244,7 +246,7 @@ static void close_doors(struct egress *g, struct net *n)
 	}
 }
 
-/* --- boxes --------------------------------------------------------------------------------------------------- */
+/* --- boxes ---------------------------------------------------------------------------------- */
 
 static void net_free(struct egress *g, struct net *n)
 {
@@ -268,7 +270,8 @@ static struct net *net_new(struct egress *g, const char *id)
 		return NULL;
 	memcpy(n->id, id, sizeof(n->id));
 	n->pause.due = listen_again;
-	/* Beyond all that the box before it had: numbers are given at less than one in a microsecond. */
+	/* Beyond all that the box before it had: numbers are given at less than one in a
+	 * microsecond. */
 	n->last_number = clock_boot_us();
 	*place = n;
 	all->n++;

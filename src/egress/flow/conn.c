@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* --- the log ----------------------------------------------------------------------------------------- */
+/* --- the log -------------------------------------------------------------------------------- */
 
 static struct egress_event event_of(const struct conn *c, enum policy_reason reason)
 {
@@ -46,7 +46,7 @@ static void conn_tell_end(struct egress *g, struct conn *c, enum policy_reason r
 	c->is_told = false;
 }
 
-/* --- its descriptors ----------------------------------------------------------------------------------- */
+/* --- its descriptors ------------------------------------------------------------------------ */
 
 static void conn_client_ready(struct loop *l, struct source *s)
 {
@@ -111,7 +111,7 @@ int conn_read(struct conn *c)
 	return buf_add(&c->in, data, (size_t)n) < 0 ? -ENOMEM : 1;
 }
 
-/* --- its end --------------------------------------------------------------------------------------------- */
+/* --- its end -------------------------------------------------------------------------------- */
 
 /* With nothing lingering the kernel sends RST instead of FIN. */
 static void set_reset(int fd)
@@ -211,7 +211,7 @@ void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason)
 	say_refusal(g, c, reason);
 }
 
-/* --- its beginning ----------------------------------------------------------------------------------------- */
+/* --- its beginning -------------------------------------------------------------------------- */
 
 static void conn_due(struct loop *l, struct timer *t)
 {
@@ -275,7 +275,7 @@ void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int f
 	step_begin(g, c);
 }
 
-/* --- when the rules change ------------------------------------------------------------------------------------ */
+/* --- when the rules change ------------------------------------------------------------------ */
 
 enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a)
 {
@@ -290,7 +290,8 @@ enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net
 		return reason;
 	if (c->only_by_proxy)
 		return by_name || reason == POLICY_LEARNING ? reason : POLICY_RESOLVE;
-	/* What was let out for its address was never asked for its name: a rule about names does not help it now. */
+	/* What was let out for its address was never asked for its name: a rule about names does
+	 * not help it now. */
 	return net_check_address(g, c->net, a, c->target.port, by_name && c->by_name);
 }
 

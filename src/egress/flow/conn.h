@@ -2,14 +2,16 @@
 /*
  * Between the files that carry a connection of a box from its door to a host.
  *
- *	FIRST → REQUEST → RESOLVE → DIAL → (UPSTREAM) → (TLS) → RELAY → (LINGER)      through the proxy's door
- *	NAMING → RESOLVE → DIAL → …                                                   caught, and tunnels to port 80
+ * Through the proxy's door, and for what is caught and tunnels to port 80:
+ *	FIRST → REQUEST → RESOLVE → DIAL → (UPSTREAM) → (TLS) → RELAY → (LINGER)
+ *	NAMING → RESOLVE → DIAL → …
  *
- * Each step ends in a call of the next one, as the last thing it does: the connection may be gone when it returns.
- * No byte of a client reaches a host before everything that is known about it has been held against the policy.
+ * Each step ends in a call of the next one, as the last thing it does: the connection may be gone
+ * when it returns. No byte of a client reaches a host before everything that is known about it has
+ * been held against the policy.
  *
- * The log has one event for a connection that is refused, and two for one that is let out: when its first byte may
- * go, and at its end.
+ * The log has one event for a connection that is refused, and two for one that is let out: when its
+ * first byte may go, and at its end.
  */
 #pragma once
 
@@ -35,7 +37,7 @@ enum conn_step {
 	STEP_UPSTREAM, /* asking the proxy of this machine's network to let us through */
 	STEP_TLS,      /* our handshake with the host */
 	STEP_RELAY,
-	STEP_LINGER, /* all is said; what the client still sends is thrown away, so that it reads our last words */
+	STEP_LINGER, /* all is said; what still comes is thrown away, so that our last words are read */
 };
 
 /* What is done with what the client sends. */
@@ -47,8 +49,8 @@ enum conn_up {
 	UP_RAW,
 };
 
-/* One direction. Never more than one of data and pipe is in use, and nothing is read while there is something in
- * them. */
+/* One direction. Never more than one of data and pipe is in use, and nothing is read while there is
+ * something in them. */
 struct flow {
 	unsigned char
 		*data; /* at to len are still to be sent; wiped when done, it may hold secrets */
@@ -76,11 +78,11 @@ struct conn {
 	uint64_t since_us, active_us;
 
 	struct target target;
-	bool name_is_hint; /* it was allowed by its address; the name is only told to people */
-	bool name_is_optional; /* allowed without one: only requests to hosts that headers are added for are looked into */
-	bool is_told_address; /* our DNS gave the box this address for the name: it is dialed as it is */
-	bool by_name;         /* a rule names it: what it says must name the same */
-	bool is_proved;       /* it does */
+	bool name_is_hint;     /* it was allowed by its address; the name is only told to people */
+	bool name_is_optional; /* only requests to hosts that headers are added for are looked into */
+	bool is_told_address;      /* our DNS gave the box this address: it is dialed as it is */
+	bool by_name;              /* a rule names it: what it says must name the same */
+	bool is_proved;            /* it does */
 	bool is_answered;          /* the client of a tunnel was told that it is open */
 	bool is_told;              /* the log has it as let out, under this number: */
 	uint64_t number;           /* 0: nobody could be told: its end gets one of its own */
@@ -113,7 +115,7 @@ struct conn {
 	struct flow up, down;
 };
 
-/* --- conn.c --------------------------------------------------------------------------------------- */
+/* --- conn.c --------------------------------------------------------------------------------- */
 
 /* A connection was accepted: owns fd. door: EGRESS_DOOR_PROXY or _CATCH. */
 void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int fd);
@@ -121,7 +123,8 @@ void conn_accepted(struct egress *g, struct net *n, enum egress_door door, int f
 size_t conn_recheck(struct egress *g, struct net *n);
 /* The box is gone: ends all (POLICY_ENDED). */
 void conn_end_all(struct egress *g, struct net *n);
-/* Not let out, or no longer: tells the log, and the client in its language. The connection may be gone. */
+/* Not let out, or no longer: tells the log, and the client in its language. The connection may be
+ * gone. */
 void conn_refuse(struct egress *g, struct conn *c, enum policy_reason reason);
 /* It is over. reset: both sides see that it broke. The connection is gone. */
 void conn_end(struct egress *g, struct conn *c, enum policy_reason reason, bool reset);
@@ -133,13 +136,13 @@ void conn_linger(struct egress *g, struct conn *c, const void *text, size_t len)
 void conn_want_client(struct egress *g, struct conn *c, uint32_t events);
 void conn_want_host(struct egress *g, struct conn *c, uint32_t events);
 void conn_drop_host(struct egress *g, struct conn *c);
-/* Reads what the client has sent into c->in, up to REQUEST_MAX in all. 1: something came; 0: nothing; -ECONNRESET …;
- * -ENODATA: it has ended. */
+/* Reads what the client has sent into c->in, up to REQUEST_MAX in all. 1: something came; 0:
+ * nothing; -ECONNRESET …; -ENODATA: it has ended. */
 _must_check_ int conn_read(struct conn *c);
 /* May it go to this address, as the policy is now? */
 enum policy_reason conn_check(struct egress *g, struct conn *c, const struct net_address *a);
 
-/* --- steps.c: from the first byte to a host ------------------------------------------------------- */
+/* --- steps.c: from the first byte to a host ------------------------------------------------- */
 
 void step_begin(struct egress *g, struct conn *c);
 /* Something came from the client, before the relay. */
@@ -149,28 +152,29 @@ void step_decide(struct egress *g, struct conn *c);
 /* dial.c: the host is there. */
 void step_connected(struct egress *g, struct conn *c);
 
-/* --- http.c, proof.c ------------------------------------------------------------------------------ */
+/* --- http.c, proof.c ------------------------------------------------------------------------ */
 
 /* The request in c->head may be sent when the host is there. */
 void http_begin(struct egress *g, struct conn *c);
 void http_send(struct egress *g, struct conn *c);
-/* The same for a tunnel that no rule names, which is there already: nothing is added to its one request. */
+/* The same for a tunnel that no rule names, which is there already: nothing is added to its one
+ * request. */
 void http_pass(struct egress *g, struct conn *c);
 /* Do rules add headers to requests to this host? */
 bool http_has_headers(const struct net *n, const char *name);
-/* The head of a request in the clear, to the host of a tunnel or of a caught connection. ALLOWED: c->head has it;
- * 0: more must come. */
+/* The head of a request in the clear, to the host of a tunnel or of a caught connection. ALLOWED:
+ * c->head has it; 0: more must come. */
 enum policy_reason http_read_origin(struct conn *c);
 void http_refusal(const struct conn *c, enum policy_reason reason, char *ret, size_t size);
-/* Holds what the client said against the name. 1: it is what was allowed, go on; 0: more must come; -EPERM:
- * c->verdict; -EINPROGRESS: c is at another step. */
+/* Holds what the client said against the name. 1: it is what was allowed, go on; 0: more must come;
+ * -EPERM: c->verdict; -EINPROGRESS: c is at another step. */
 _must_check_ int proof_look(struct egress *g, struct conn *c, bool is_ended);
 /* Must it begin with a TLS handshake? */
 bool proof_needs_tls(const struct conn *c);
 /* The same for a handshake only. 0: more must come. */
 enum policy_reason proof_hello(struct conn *c, char ret_name[static POLICY_NAME_SIZE]);
 
-/* --- dial.c --------------------------------------------------------------------------------------- */
+/* --- dial.c --------------------------------------------------------------------------------- */
 
 void dial_begin(struct egress *g, struct conn *c);
 /* The host's descriptor has something, before the relay. */
@@ -178,7 +182,7 @@ void dial_ready(struct egress *g, struct conn *c);
 /* The time for this address is over. */
 void dial_due(struct egress *g, struct conn *c);
 
-/* --- relay.c, flow.c ------------------------------------------------------------------------------ */
+/* --- relay.c, flow.c ------------------------------------------------------------------------ */
 
 void relay_begin(struct egress *g, struct conn *c);
 void relay_client_ready(struct egress *g, struct conn *c, uint32_t events);
@@ -194,14 +198,16 @@ void flow_done(struct conn *c, struct flow *f);
 int flow_refuse(struct conn *c, enum policy_reason reason);
 /* Sends what waits. 1: nothing does any more; 0: the other side must read first. */
 _must_check_ int flow_settle(struct conn *c, bool up);
-/* Read once and pass on: through our memory; through a pipe; up to the end of a request's body. 1: go on; 0: wait. */
+/* Read once and pass on: through our memory; through a pipe; up to the end of a request's body. 1:
+ * go on; 0: wait. */
 _must_check_ int flow_copy(struct conn *c, bool up);
 _must_check_ int flow_move(struct conn *c, bool up);
 _must_check_ int flow_body(struct conn *c);
 
-/* --- tls.c ---------------------------------------------------------------------------------------- */
+/* --- tls.c ---------------------------------------------------------------------------------- */
 
-/* Before the room is shut: the certificates that hosts are held against, the machine's and those of ca_bundle ("": none). */
+/* Before the room is shut: the certificates that hosts are held against, the machine's and those of
+ * ca_bundle ("": none). */
 _must_check_ int tls_open(struct egress *g, const char *ca_bundle, struct fail *fail);
 /* Begins the handshake for c->target.name. -EPROTO, -ENOMEM. */
 _must_check_ int tls_begin(struct egress *g, struct conn *c);

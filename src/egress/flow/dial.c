@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reaching a host: the addresses that were checked, one after the other, and nothing else. Where this machine's
- * network has a proxy, that is dialed instead, and asked for the same addresses: a name it would look up anew, and could
- * find another address than the one that was checked. Only where the operator has said that the proxy resolves names
- * (egress.proxy_resolves) it is asked for those. Then TLS, if a rule wants it.
+ * Reaching a host: the addresses that were checked, one after the other, and nothing else. Where
+ * this machine's network has a proxy, that is dialed instead, and asked for the same addresses: a
+ * name it would look up anew, and could find another address than the one that was checked. Only
+ * where the operator has said that the proxy resolves names (egress.proxy_resolves) it is asked for
+ * those. Then TLS, if a rule wants it.
  */
 #include "egress/flow/conn.h"
 
@@ -22,13 +23,14 @@ static bool has_proxy(const struct egress *g)
 	return g->proxy.ss_family != AF_UNSPEC;
 }
 
-/* To a proxy that resolves names a request in the clear is given as it is; everything else goes through a tunnel. */
+/* To a proxy that resolves names a request in the clear is given as it is; everything else goes
+ * through a tunnel. */
 static bool needs_tunnel(const struct egress *g, const struct conn *c)
 {
 	return has_proxy(g) && (!c->head || c->use_tls || !g->proxy_resolves);
 }
 
-/* --- one address ------------------------------------------------------------------------------ */
+/* --- one address ---------------------------------------------------------------------------- */
 
 /* 1: there at once; 0: on its way. */
 static int connect_to(struct egress *g, struct conn *c, const struct net_address *a)
@@ -83,7 +85,8 @@ static void dial_next(struct egress *g, struct conn *c)
 		enum policy_reason reason = conn_check(g, c, a);
 		int r;
 
-		/* The rules may have changed since all of them were checked. As then, one that is refused refuses all (NW-08). */
+		/* The rules may have changed since all of them were checked. As then, one that is
+		 * refused refuses all (NW-08). */
 		if (!policy_reason_allows(reason)) {
 			conn_refuse(g, c, reason);
 			return;
@@ -104,7 +107,7 @@ static void dial_next(struct egress *g, struct conn *c)
 	conn_refuse(g, c, POLICY_CONNECT);
 }
 
-/* --- the proxy of this machine's network ------------------------------------------------------ */
+/* --- the proxy of this machine's network ---------------------------------------------------- */
 
 #define UPSTREAM_HEAD_MAX 8192
 
@@ -137,7 +140,8 @@ static void upstream_begin(struct egress *g, struct conn *c)
 	explicit_bzero(text, sizeof(text));
 }
 
-/* What follows the head of its answer is the host's: it is looked at first, and only the head is taken. */
+/* What follows the head of its answer is the host's: it is looked at first, and only the head is
+ * taken. */
 static int upstream_answer(struct conn *c)
 {
 	char head[UPSTREAM_HEAD_MAX];
@@ -157,7 +161,7 @@ static int upstream_answer(struct conn *c)
 		       -EPROTO;
 }
 
-/* --- and then --------------------------------------------------------------------------------- */
+/* --- and then ------------------------------------------------------------------------------- */
 
 static void tls_more(struct egress *g, struct conn *c)
 {

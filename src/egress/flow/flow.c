@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One direction of a connection. It reads only when everything it read before has been passed on: a side that does
- * not read costs what its sockets hold and no more, and stops the other one. Where nobody needs to look at the
- * bytes they go through a pipe in the kernel.
+ * One direction of a connection. It reads only when everything it read before has been passed on: a
+ * side that does not read costs what its sockets hold and no more, and stops the other one. Where
+ * nobody needs to look at the bytes they go through a pipe in the kernel.
  */
 #include "egress/flow/conn.h"
 
@@ -15,17 +15,18 @@
 #define SPLICE_FEW 65536 /* less than this: there was no more */
 #define STALLED_MAX 8    /* large pipes that one box can keep waiting; then it gets small ones */
 
-/* One thread: whoever reads has them for himself until he has passed on what he read. */
+/* One thread: a flow that reads has them for itself until it has passed on what it read. */
 static unsigned char scratch[COPY_BYTES], framed[COPY_BYTES + HTTP_BODY_MORE];
 
 #define KEPT 16      /* pipes of each size */
 #define LARGE_MAX 48 /* at once, of all boxes */
-/* --- pipes ---------------------------------------------------------------------------------------- */
+/* --- pipes ---------------------------------------------------------------------------------- */
 
 /*
- * Pipes for splice(): bytes go from socket to socket through one without being copied. They are only held while
- * there is something in them, so a few do for a thousand connections. The kernel gives a user 64 MiB of large ones
- * and then only tiny ones, so that large ones are for those whose bytes flow: see flow_move().
+ * Pipes for splice(): bytes go from socket to socket through one without being copied. They are
+ * only held while there is something in them, so a few do for a thousand connections. The kernel
+ * gives a user 64 MiB of large ones and then only tiny ones, so that large ones are for those whose
+ * bytes flow: see flow_move().
  */
 static struct pool {
 	int pipe[KEPT][2];
@@ -76,7 +77,7 @@ static void pipes_give(int pipe[2], bool large, bool is_empty)
 	pipe[0] = pipe[1] = -EBADF;
 }
 
-/* --- what waits to be sent -------------------------------------------------------------------- */
+/* --- what waits to be sent ------------------------------------------------------------------ */
 
 struct flow *flow_of(struct conn *c, bool up)
 {
@@ -152,7 +153,7 @@ int flow_refuse(struct conn *c, enum policy_reason reason)
 	return -EPERM;
 }
 
-/* --- sending ---------------------------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------------------------- */
 
 static ssize_t send_to(struct conn *c, bool up, const void *data, size_t len)
 {
@@ -239,10 +240,10 @@ int flow_settle(struct conn *c, bool up)
 	return f->in_pipe ? empty_pipe(c, up) : 1;
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------------------------- */
 
-/* The first bytes of the answer to an upgrade: only when the host agrees is the rest of what the client sends no
- * request. */
+/* The first bytes of the answer to an upgrade: only when the host agrees is the rest of what the
+ * client sends no request. */
 static void note_status(struct conn *c, const unsigned char *data, size_t len)
 {
 	size_t n = MIN(len, sizeof(c->status) - c->status_len);
@@ -280,7 +281,8 @@ int flow_copy(struct conn *c, bool up)
 	return flow_pass_on(c, up, scratch, (size_t)n);
 }
 
-/* Through a pipe, without copying. Who does not read what he gets does so at the cost of his own box. */
+/* Through a pipe, without copying. A side that does not read what it gets does so at the cost of
+ * its own box. */
 int flow_move(struct conn *c, bool up)
 {
 	struct flow *f = flow_of(c, up);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests in the clear: one for each connection, checked, written anew, with the headers that rules add. */
+/* Requests in the clear: one for each connection, checked, written anew, with the headers that
+ * rules add. */
 #include "egress/flow/conn.h"
 
-/* --- the headers of a host ------------------------------------------------------------------------------ */
+/* --- the headers of a host ------------------------------------------------------------------ */
 
 struct added {
 	const struct net_header *header[EGRESS_HEADERS_MAX];
@@ -36,7 +37,7 @@ bool http_has_headers(const struct net *n, const char *name)
 	return added.n > 0;
 }
 
-/* --- the request ------------------------------------------------------------------------------------------ */
+/* --- the request ---------------------------------------------------------------------------- */
 
 enum policy_reason http_read_origin(struct conn *c)
 {
@@ -121,7 +122,7 @@ void http_pass(struct egress *g, struct conn *c)
 	http_send(g, c);
 }
 
-/* --- saying no ---------------------------------------------------------------------------------------------- */
+/* --- saying no ------------------------------------------------------------------------------ */
 
 static const char *status_of(enum policy_reason reason)
 {

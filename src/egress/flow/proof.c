@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tunnel to a host that a rule names: is it that host which the client means? On 443 a TLS handshake must say so
- * (NW-11). On other ports the client may speak what it likes, but if it speaks TLS or HTTP, that names a host too,
- * and it must be the same one: a server goes by that name and not by the address it was reached at.
+ * A tunnel to a host that a rule names: is it that host which the client means? On 443 a TLS
+ * handshake must say so (NW-11). On other ports the client may speak what it likes, but if it
+ * speaks TLS or HTTP, that names a host too, and it must be the same one: a server goes by that
+ * name and not by the address it was reached at.
  *
- * One that no rule names may say any name, or none. It is only looked at where the operator denies names: one of those it
- * must not say, nor hide which one it says, and a request in the clear is one request here too, so that none can follow.
+ * One that no rule names may say any name, or none. It is only looked at where the operator denies
+ * names: one of those it must not say, nor hide which one it says, and a request in the clear is
+ * one request here too, so that none can follow.
  */
 #include "egress/flow/conn.h"
 
@@ -44,7 +46,8 @@ static int fails(struct conn *c, enum policy_reason reason)
 	return -EPERM;
 }
 
-/* The box was told the address for several names, and we had to guess which one was meant: this one is as good. */
+/* The box was told the address for several names, and we had to guess which one was meant: this one
+ * is as good. */
 static bool is_other_name(struct conn *c, const char *name)
 {
 	if (!c->is_told_address || !name[0] ||

@@ -2,8 +2,8 @@
 /*
  * Bytes both ways, until both sides have said all they had to say.
  *
- * A request in the clear has one direction that ends with it (NW-13): what the client sends afterwards is never
- * read as a request, and the answer goes on to its end.
+ * A request in the clear has one direction that ends with it (NW-13): what the client sends
+ * afterwards is never read as a request, and the answer goes on to its end.
  */
 #include "egress/flow/conn.h"
 
@@ -16,7 +16,7 @@
 #define GATHER_BYTES 1048576
 #define GATHER_US 1000
 
-/* --- held against the name -------------------------------------------------------------------- */
+/* --- held against the name ------------------------------------------------------------------ */
 
 static uint64_t relay_deadline(const struct conn *c)
 {
@@ -67,13 +67,13 @@ static int prove(struct egress *g, struct conn *c)
 	return relay_look(g, c, r == -ENODATA);
 }
 
-/* --- gathering -------------------------------------------------------------------------------- */
+/* --- gathering ------------------------------------------------------------------------------ */
 
 /*
- * Who sends faster than we are woken wakes us for every few packets, and much of our time is spent on that. So while
- * a megabyte comes at a time, the kernel tells us when there is the next one. What it has not told after a
- * millisecond is all there was: then we are told of every byte again, until as much comes again. A side that ends, or
- * whose buffer is full, is always told.
+ * Who sends faster than we are woken wakes us for every few packets, and much of our time is spent
+ * on that. So while a megabyte comes at a time, the kernel tells us when there is the next one.
+ * What it has not told after a millisecond is all there was: then we are told of every byte again,
+ * until as much comes again. A side that ends, or whose buffer is full, is always told.
  */
 static void tell_from(struct conn *c, bool up, int bytes)
 {
@@ -111,7 +111,7 @@ static void stop_gathering(struct conn *c, bool up, uint64_t now)
 	tell_from(c, up, 1); /* of what is there already, too */
 }
 
-/* --- both directions -------------------------------------------------------------------------- */
+/* --- both directions ------------------------------------------------------------------------ */
 
 static int read_up(struct egress *g, struct conn *c)
 {
@@ -183,7 +183,8 @@ static void want_both(struct egress *g, struct conn *c)
 	conn_want_host(g, c, host);
 }
 
-/* A host that answers before it has read everything, and then closes, is no failure: its answer counts. */
+/* A host that answers before it has read everything, and then closes, is no failure: its answer
+ * counts. */
 static bool stop_body(struct conn *c, bool up, int r)
 {
 	if (!up || !c->is_http || (r != -EPIPE && r != -ECONNRESET))
@@ -194,7 +195,8 @@ static bool stop_body(struct conn *c, bool up, int r)
 	return true;
 }
 
-/* One direction as far as it gets, and what follows from it. false: the connection is gone, or elsewhere. */
+/* One direction as far as it gets, and what follows from it. false: the connection is gone, or
+ * elsewhere. */
 static bool go(struct egress *g, struct conn *c, bool up)
 {
 	int r = relay_run(g, c, up);
@@ -241,7 +243,7 @@ void relay_begin(struct egress *g, struct conn *c)
 		(void)go(g, c, true);
 }
 
-/* --- events ----------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------------- */
 
 void relay_client_ready(struct egress *g, struct conn *c, uint32_t events)
 {
@@ -250,7 +252,8 @@ void relay_client_ready(struct egress *g, struct conn *c, uint32_t events)
 		conn_end(g, c, c->reason, true);
 		return;
 	}
-	/* Closed on both sides, and nothing to read at the moment: it would be told again and again. */
+	/* Closed on both sides, and nothing to read at the moment: it would be told again and
+	 * again. */
 	if (events & EPOLLHUP && !(c->client.events & EPOLLIN))
 		source_remove(&g->loop, &c->client);
 	if (events & EPOLLOUT && !go(g, c, false))

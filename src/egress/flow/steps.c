@@ -16,7 +16,7 @@ static void used(struct conn *c, size_t n)
 	c->in.len -= n;
 }
 
-/* --- a name must come first ------------------------------------------------------------------- */
+/* --- a name must come first ----------------------------------------------------------------- */
 
 static void naming_tls(struct egress *g, struct conn *c)
 {
@@ -70,7 +70,8 @@ static void naming_more(struct egress *g, struct conn *c)
 		naming_tls(g, c);
 }
 
-/* What came with the request for a tunnel may be all that comes: it is looked at before more is read. */
+/* What came with the request for a tunnel may be all that comes: it is looked at before more is
+ * read. */
 static void step_naming(struct egress *g, struct conn *c)
 {
 	c->step = STEP_NAMING;
@@ -80,7 +81,7 @@ static void step_naming(struct egress *g, struct conn *c)
 		naming_more(g, c);
 }
 
-/* --- the answer to who asked for a tunnel ----------------------------------------------------- */
+/* --- the answer to who asked for a tunnel --------------------------------------------------- */
 
 /* -EPIPE: it is gone, or does not read so few bytes. */
 static int answer_tunnel(struct conn *c)
@@ -102,10 +103,10 @@ static int answer_tunnel(struct conn *c)
 	return 0;
 }
 
-/* --- the request ------------------------------------------------------------------------------ */
+/* --- the request ---------------------------------------------------------------------------- */
 
-/* CONNECT and SOCKS. To port 80 the request itself says what is wanted, and with which headers: it is read before
- * anybody is dialed. What needs no name is not looked into. */
+/* CONNECT and SOCKS. To port 80 the request itself says what is wanted, and with which headers: it
+ * is read before anybody is dialed. What needs no name is not looked into. */
 static void tunnel_begin(struct egress *g, struct conn *c)
 {
 	enum policy_reason reason;
@@ -211,7 +212,7 @@ static void first_more(struct egress *g, struct conn *c)
 	}
 }
 
-/* --- events ----------------------------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------------------------- */
 
 static void linger_drain(struct egress *g, struct conn *c)
 {
@@ -251,10 +252,11 @@ void step_more(struct egress *g, struct conn *c)
 		http_more(g, c);
 }
 
-/* --- where to --------------------------------------------------------------------------------- */
+/* --- where to ------------------------------------------------------------------------------- */
 
-/* The proxy of this machine's network may know names that we do not. No address can be checked then, so the operator must have
- * said that it resolves names, and a rule must name this one, unless it is to be learned which rules are needed. */
+/* The proxy of this machine's network may know names that we do not. No address can be checked
+ * then, so the operator must have said that it resolves names, and a rule must name this one,
+ * unless it is to be learned which rules are needed. */
 static bool proxy_may_know(const struct egress *g, const struct resolve *q)
 {
 	return g->proxy.ss_family != AF_UNSPEC && g->proxy_resolves && (q->by_name || g->learn) &&
@@ -318,15 +320,16 @@ void step_connected(struct egress *g, struct conn *c)
 	relay_begin(g, c);
 }
 
-/* --- connections that knew of no proxy ------------------------------------------------------------ */
+/* --- connections that knew of no proxy ------------------------------------------------------ */
 
 /*
- * Connections of programs that know of no proxy: led to our door by the box's own network namespace, with the
- * address that they were to go to. An address that a rule allows is dialed as it is. For everything else a name is
- * needed: on 443 and 80 the client says it, and what it says is step_resolved anew; elsewhere it must be one that our
- * DNS gave the address for.
+ * Connections of programs that know of no proxy: led to our door by the box's own network
+ * namespace, with the address that they were to go to. An address that a rule allows is dialed as
+ * it is. For everything else a name is needed: on 443 and 80 the client says it, and what it says
+ * is step_resolved anew; elsewhere it must be one that our DNS gave the address for.
  */
-/* The connection was handed to our door as it was: our end of it has the address that was asked for. */
+/* The connection was handed to our door as it was: our end of it has the address that was asked
+ * for. */
 static int original_destination(int fd, struct target *ret)
 {
 	struct sockaddr_storage there;
@@ -337,8 +340,8 @@ static int original_destination(int fd, struct target *ret)
 	return address_from_sockaddr((struct sockaddr *)&there, &ret->address, &ret->port);
 }
 
-/* Who comes to the door itself, or wanted to stay in his own box, was not redirected: dialing that would be us
- * again. */
+/* What comes to the door itself, or was to stay in its own box, was not redirected: dialing that
+ * would be us again. */
 static bool is_here(const struct target *t)
 {
 	const char *special = address_special(&t->address);
@@ -346,7 +349,8 @@ static bool is_here(const struct target *t)
 	return t->port == 0 || (special && strcmp(special, "loopback") == 0);
 }
 
-/* Neither the address nor what it says first can name it: was it told the address for a name that a rule names? */
+/* Neither the address nor what it says first can name it: was it told the address for a name that a
+ * rule names? */
 static void catch_other(struct egress *g, struct conn *c, enum policy_reason reason)
 {
 	if (!told_name(c->net, &c->target.address, c->target.port, true, c->target.name)) {

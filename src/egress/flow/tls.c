@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS towards a host, for requests that rules add headers to: the certificate must be good for the name, or
- * nothing is sent. The certificates that are trusted are read as text while there are files; they become real, and
- * cost memory, when the first such request comes.
+ * TLS towards a host, for requests that rules add headers to: the certificate must be good for the
+ * name, or nothing is sent. The certificates that are trusted are read as text while there are
+ * files; they become real, and cost memory, when the first such request comes.
  */
 #include "egress/flow/conn.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking the machine's resolver, with c-ares: its sockets are watched by our loop, its time-outs are a timer of ours. No
- * hosts file, no search list: the name that was checked is the name that is asked for.
+ * Asking the machine's resolver, with c-ares: its sockets are watched by our loop, its time-outs
+ * are a timer of ours. No hosts file, no search list: the name that was checked is the name that is
+ * asked for.
  */
 #include "egress/names/names.h"
 #include "egress/report/report.h"
@@ -36,7 +37,7 @@ static struct resolver *resolver_of(struct egress *g)
 	return g->resolver;
 }
 
-/* --- c-ares in our loop ------------------------------------------------------------------------------------- */
+/* --- c-ares in our loop --------------------------------------------------------------------- */
 
 static void set_timer(struct egress *g)
 {
@@ -112,7 +113,7 @@ static void socket_changed(void *data, ares_socket_t fd, int readable, int writa
 	r->sources = s;
 }
 
-/* --- one name ------------------------------------------------------------------------------------------------ */
+/* --- one name ------------------------------------------------------------------------------- */
 
 static void conclude(struct lookup *l)
 {
@@ -205,7 +206,7 @@ void lookup_start(struct egress *g, struct lookup *l)
 	arrived(l);
 }
 
-/* --- which servers -------------------------------------------------------------------------------------------- */
+/* --- which servers -------------------------------------------------------------------------- */
 
 static int open_channel(struct egress *g, const char *servers, int timeout_ms, struct fail *fail)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names to checked addresses: policy, cache, lookup, and a check of each address for the box that asked. What is found is kept
- * for all boxes; what a box may do with it is decided for each anew, when the answer is there.
+ * Names to checked addresses: policy, cache, lookup, and a check of each address for the box that
+ * asked. What is found is kept for all boxes; what a box may do with it is decided for each anew,
+ * when the answer is there.
  *
- * One lookup for a name at a time: who asks meanwhile waits with those before. The cache is bounded, and what was
- * used last stays. When all of it is under way each box still gets a few, so that nobody can keep the others from asking.
+ * One lookup for a name at a time: who asks meanwhile waits with those before. The cache is
+ * bounded, and what was used last stays. When all of it is under way each box still gets a few, so
+ * that nobody can keep the others from asking.
  */
 #include "egress/names/names.h"
 #include "egress/rules/rules.h"
@@ -29,7 +31,7 @@ static struct cache {
 	uint32_t key; /* so that nobody can choose names for one bucket */
 } cache;
 
-/* --- the cache --------------------------------------------------------------------------------------------- */
+/* --- the cache ------------------------------------------------------------------------------ */
 
 static struct lookup **cache_place(const char *name)
 {
@@ -85,7 +87,8 @@ static void cache_forget(struct lookup *l)
 	free(l);
 }
 
-/* -ENOBUFS: every place is taken by a lookup that is under way, and the box has its share of them. */
+/* -ENOBUFS: every place is taken by a lookup that is under way, and the box has its share of
+ * them. */
 static int make_room(const struct net *n)
 {
 	struct lookup *l = cache.oldest;
@@ -120,7 +123,7 @@ static bool is_fresh(const struct lookup *l)
 	return l->ready && clock_boot_us() < l->until_us;
 }
 
-/* --- the answer --------------------------------------------------------------------------------------------- */
+/* --- the answer ----------------------------------------------------------------------------- */
 
 static void resolve_answer(struct egress *g, struct resolve *q, enum policy_reason reason)
 {
@@ -202,11 +205,12 @@ void lookup_ended(struct egress *g, struct lookup *l)
 	l->held--;
 }
 
-/* --- the question ------------------------------------------------------------------------------------------- */
+/* --- the question --------------------------------------------------------------------------- */
 
 /*
- * NW-17: only what is not known yet costs. That few may be under way at once keeps a box whose names are never answered from filling
- * the cache with them, in which no place would be left for others.
+ * NW-17: only what is not known yet costs. That few may be under way at once keeps a box whose
+ * names are never answered from filling the cache with them, in which no place would be left for
+ * others.
  */
 static bool has_budget(struct net *n)
 {
@@ -233,7 +237,8 @@ static void join(struct lookup *l, struct resolve *q)
 	l->askers = q;
 }
 
-/* NW-04: it never leaves this machine, so it is never looked up. The check of addresses says what becomes of it. */
+/* NW-04: it never leaves this machine, so it is never looked up. The check of addresses says what
+ * becomes of it. */
 bool resolve_is_local(const char *name)
 {
 	return strcmp(name, "localhost") == 0 || name_is_below(name, "localhost");
@@ -252,7 +257,8 @@ static void resolve_localhost(struct egress *g, struct resolve *q)
 
 static void cache_look_up(struct egress *g, struct resolve *q, struct lookup *l)
 {
-	/* One that failed to start earlier, or is no longer good, is asked for again in its place. */
+	/* One that failed to start earlier, or is no longer good, is asked for again in its
+	 * place. */
 	if (!l)
 		l = cache_remember(g, q->net, q->name);
 	if (!l) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which addresses a box's DNS was given, for which names. A program that knows of no proxy connects to one of them, and
- * of protocols that do not name their host (ssh, databases) this is all there is to know which name was meant.
+ * Which addresses a box's DNS was given, for which names. A program that knows of no proxy connects
+ * to one of them, and of protocols that do not name their host (ssh, databases) this is all there
+ * is to know which name was meant.
  */
 #include "egress/names/names.h"
 
@@ -45,7 +46,8 @@ static struct told *move_to_end(struct answers *all, struct told *t)
 	return last;
 }
 
-/* A place at the end, with nothing in it: a new one, or that of the oldest. NULL: there is no memory. */
+/* A place at the end, with nothing in it: a new one, or that of the oldest. NULL: there is no
+ * memory. */
 static struct told *make_place(struct answers *all)
 {
 	struct told *t = all->list;
@@ -123,8 +125,8 @@ static bool is_allowed(const struct net *n, const char *name, uint16_t port, boo
 	       (by_name || !by_rule);
 }
 
-/* Several names can have one address: of those that are allowed at this port, the one that was told last. From the newest on, so that
- * most are never held against the policy. */
+/* Several names can have one address: of those that are allowed at this port, the one that was told
+ * last. From the newest on, so that most are never held against the policy. */
 bool told_name(struct net *n, const struct net_address *a, uint16_t port, bool by_rule,
 	       char ret[static POLICY_NAME_SIZE])
 {

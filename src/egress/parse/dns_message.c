@@ -21,11 +21,12 @@ static unsigned get16(const uint8_t *p)
 	return (unsigned)p[0] << 8 | p[1];
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------ */
+/* --- reading -------------------------------------------------------------------------------- */
 
 /*
- * The name of the question, at the beginning of the message behind its head; what follows it. c-ares writes what is no plain
- * text with a backslash, so that a label with a dot in it is not taken for two: the grammar of names then refuses it.
+ * The name of the question, at the beginning of the message behind its head; what follows it.
+ * c-ares writes what is no plain text with a backslash, so that a label with a dot in it is not
+ * taken for two: the grammar of names then refuses it.
  */
 static const uint8_t *dns_read_name(const uint8_t *data, size_t len, struct dns_query *ret)
 {
@@ -96,7 +97,7 @@ int dns_parse(const void *data, size_t len, struct dns_query *ret)
 	return get16(p + 10) ? read_edns(rest, p + len, ret) : DNS_NOERROR;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------ */
+/* --- writing -------------------------------------------------------------------------------- */
 
 struct writer {
 	uint8_t *at, *end;

@@ -34,8 +34,9 @@ struct dns_query {
 };
 
 /*
- * Reads a question. -EBADMSG: it is answered with nothing, as it is too short or an answer itself. Otherwise what is wrong with it: 0
- * (DNS_NOERROR) if nothing is, and then there is exactly one question, of class IN.
+ * Reads a question. -EBADMSG: it is answered with nothing, as it is too short or an answer itself.
+ * Otherwise what is wrong with it: 0 (DNS_NOERROR) if nothing is, and then there is exactly one
+ * question, of class IN.
  */
 _must_check_ int dns_parse(const void *data, size_t len, struct dns_query *ret);
 
@@ -47,5 +48,6 @@ struct dns_reply {
 	bool blocked; /* says so in an extended error (RFC 8914), for people who ask why */
 };
 
-/* Writes the answer, at most size (DNS_PLAIN_MAX or more) bytes: its length. What does not fit is left out, and TC says so. */
+/* Writes the answer, at most size (DNS_PLAIN_MAX or more) bytes: its length. What does not fit is
+ * left out, and TC says so. */
 size_t dns_write(const struct dns_query *q, const struct dns_reply *r, uint8_t *ret, size_t size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which protocol a client speaks that spoke first. Servers forgive a lot in a request (empty lines before it, any
- * case, tabs, lines that end with LF alone), so everything that one of them might take for a request counts as one
- * here; the strict reader then refuses what is odd about it.
+ * Which protocol a client speaks that spoke first. Servers forgive a lot in a request (empty lines
+ * before it, any case, tabs, lines that end with LF alone), so everything that one of them might
+ * take for a request counts as one here; the strict reader then refuses what is odd about it.
  */
 #include "egress/parse/request.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name in a ClientHello (NW-11). The handshake may come in many small records; it is put together first, then
- * GnuTLS walks its extensions. Whatever a server might read differently is refused: two names, bytes behind
- * the handshake in its last record, a name that is none.
+ * The name in a ClientHello (NW-11). The handshake may come in many small records; it is put
+ * together first, then GnuTLS walks its extensions. Whatever a server might read differently is
+ * refused: two names, bytes behind the handshake in its last record, a name that is none.
  */
 #include "egress/parse/request.h"
 
@@ -101,7 +101,8 @@ static enum hello read_names(struct handshake *h, char ret_name[static POLICY_NA
 	if (gnutls_ext_raw_parse(&n, take_extension, &body, GNUTLS_EXT_RAW_FLAG_TLS_CLIENT_HELLO) <
 	    0)
 		return HELLO_BAD;
-	/* Browsers put a meaningless one in to keep servers used to it; it looks like one that means something. */
+	/* Browsers put a meaningless one in to keep servers used to it; it looks like one that
+	 * means something. */
 	if (n.n_hidden)
 		return HELLO_HIDDEN;
 	if (n.n_names == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a request in the clear (NW-13). Two readers must agree on it: ours, which takes only what the
- * standard allows without any of its leniencies, and the library's, which then also finds the end of the body.
- * Whatever else a server could read into it is refused before it leaves.
+ * The head of a request in the clear (NW-13). Two readers must agree on it: ours, which takes only
+ * what the standard allows without any of its leniencies, and the library's, which then also finds
+ * the end of the body. Whatever else a server could read into it is refused before it leaves.
  */
 #include "egress/parse/request.h"
 
@@ -22,7 +22,7 @@ ssize_t http_head_length(const unsigned char *data, size_t len)
 	return len >= REQUEST_MAX ? -E2BIG : 0;
 }
 
-/* --- small things ----------------------------------------------------------------------------- */
+/* --- small things --------------------------------------------------------------------------- */
 
 static bool is_token_char(unsigned char c)
 {
@@ -55,7 +55,7 @@ static bool slice_is(const unsigned char *data, struct http_slice s, const char 
 	return s.len == strlen(text) && strncasecmp((const char *)data + s.at, text, s.len) == 0;
 }
 
-/* --- the first line --------------------------------------------------------------------------- */
+/* --- the first line ------------------------------------------------------------------------- */
 
 /* "METHOD SP target SP HTTP/1.x"; *ret_next is behind its line end. */
 static int read_request_line(const unsigned char *data, size_t len, struct http_head *h,
@@ -82,8 +82,8 @@ static int read_request_line(const unsigned char *data, size_t len, struct http_
 	return 0;
 }
 
-/* "http://authority/path": the parts. A fragment is never sent, and what is before an '@' would be somebody's
- * password. */
+/* "http://authority/path": the parts. A fragment is never sent, and what is before an '@' would be
+ * somebody's password. */
 static enum policy_reason read_absolute(const unsigned char *data, struct http_slice t,
 					struct http_head *h)
 {
@@ -125,9 +125,10 @@ static enum policy_reason read_request_target(const unsigned char *data, struct 
 		       POLICY_BAD_REQUEST;
 }
 
-/* --- the fields ------------------------------------------------------------------------------- */
+/* --- the fields ----------------------------------------------------------------------------- */
 
-/* "Name: value" from `at` to `end`. A line that begins with a blank goes on with the one before, for some. */
+/* "Name: value" from `at` to `end`. A line that begins with a blank goes on with the one before,
+ * for some. */
 static int read_field(const unsigned char *data, size_t at, size_t end, struct http_field *ret)
 {
 	const unsigned char *colon = memchr(data + at, ':', end - at);
@@ -237,7 +238,7 @@ static int read_body(const unsigned char *data, struct http_head *h)
 	return 0;
 }
 
-/* --- fields of this connection only ----------------------------------------------------------- */
+/* --- fields of this connection only --------------------------------------------------------- */
 
 static void drop_field(const unsigned char *data, struct http_head *h, const unsigned char *name,
 		       size_t len)
@@ -249,8 +250,8 @@ static void drop_field(const unsigned char *data, struct http_head *h, const uns
 			h->fields[i].drop = true;
 }
 
-/* What Connection names goes no further; that it names what the message is framed by is an attack on the next
- * reader. */
+/* What Connection names goes no further; that it names what the message is framed by is an attack
+ * on the next reader. */
 static int drop_named(const unsigned char *data, struct http_slice s, struct http_head *h,
 		      bool *ret_upgrade)
 {
@@ -305,7 +306,7 @@ static int drop_hops(const unsigned char *data, struct http_head *h)
 	return 0;
 }
 
-/* --- the second reader ------------------------------------------------------------------------ */
+/* --- the second reader ---------------------------------------------------------------------- */
 
 /* The library must understand the same; it then stands at the first byte of the body. */
 static int agree(const unsigned char *data, struct http_head *h)
@@ -348,12 +349,12 @@ enum policy_reason http_head_read(const unsigned char *data, size_t len, bool as
 	return agree(data, ret) < 0 ? POLICY_BAD_REQUEST : POLICY_ALLOWED;
 }
 
-/* --- as it is sent on ----------------------------------------------------------------------------- */
+/* --- as it is sent on ----------------------------------------------------------------------- */
 
 /*
- * A request as it is sent on: written anew from what was understood, never copied as it came. So there is only one
- * way to read it, whoever reads it next. The headers that are added may hold secrets: they are in one piece of
- * memory that is never moved.
+ * A request as it is sent on: written anew from what was understood, never copied as it came. So
+ * there is only one way to read it for all that come after us. The headers that are added may hold
+ * secrets: they are in one piece of memory that is never moved.
  */
 #define HEAD_MAX ((size_t)256 * 1024) /* with what is added */
 
@@ -468,7 +469,7 @@ int http_head_build(const struct http_head *h, const unsigned char *data,
 	return 0;
 }
 
-/* --- the body --------------------------------------------------------------------------------- */
+/* --- the body ------------------------------------------------------------------------------- */
 
 struct body {
 	enum http_body kind;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a box's program writes before its first byte may leave: pure readers of hostile bytes. Each takes all bytes
- * so far and says what they are, or that more must come; none remembers anything.
+ * What a box's program writes before its first byte may leave: pure readers of hostile bytes. Each
+ * takes all bytes so far and says what they are, or that more must come; none remembers anything.
  *
- *	target.c     a host and a port                              hello.c   the name in a TLS handshake
- *	http_head.c  the head of a request, and how it is sent on   first.c   which protocol it is
+ *	target.c     a host and a port
+ *	first.c      which protocol it is
+ *	hello.c      the name in a TLS handshake
+ *	http_head.c  the head of a request, and how it is sent on
  *	socks.c      SOCKS5
  */
 #pragma once
@@ -13,10 +15,9 @@
 
 #include "base/http_parse.h"
 
-#define REQUEST_MAX                                                                                \
-	16384 /* bytes of a head or a handshake: nobody needs more to say where he wants to go */
+#define REQUEST_MAX 16384 /* bytes of a head or a handshake: nobody needs more to say where to go */
 
-/* --- where to (target.c) ---------------------------------------------------------------------- */
+/* --- where to (target.c) -------------------------------------------------------------------- */
 
 struct target {
 	char name[POLICY_NAME_SIZE]; /* canonical; "": the address was said */
@@ -34,14 +35,14 @@ bool target_equal(const struct target *a, const struct target *b);
 #define TARGET_TEXT_SIZE (POLICY_NAME_SIZE + sizeof("[]:65535"))
 void target_text(const struct target *t, uint16_t without_port, char ret[static TARGET_TEXT_SIZE]);
 
-/* --- TLS (hello.c) ---------------------------------------------------------------------------- */
+/* --- TLS (hello.c) -------------------------------------------------------------------------- */
 
 enum hello {
 	HELLO_MORE = 1, /* it may become one */
 	HELLO_NOT_TLS,
 	HELLO_BAD, /* TLS, but cannot be understood in only one way */
 	HELLO_NO_NAME,
-	HELLO_HIDDEN, /* encrypted_client_hello: the name that we see need not be the one that is meant */
+	HELLO_HIDDEN, /* encrypted_client_hello: the name that we see may not be the one that is meant */
 	HELLO_NAME,
 };
 
@@ -49,7 +50,7 @@ enum hello {
 enum hello hello_read(const unsigned char *data, size_t len,
 		      char ret_name[static POLICY_NAME_SIZE]);
 
-/* --- HTTP (http_head.c) --------------------------------------------------------- */
+/* --- HTTP (http_head.c) --------------------------------------------------------------------- */
 
 #define HTTP_FIELDS_MAX 100
 
@@ -86,9 +87,9 @@ struct http_head {
 _must_check_ ssize_t http_head_length(const unsigned char *data, size_t len);
 
 /*
- * Reads a head of that length. ALLOWED, or why not: BAD_REQUEST, BAD_NAME, HOST_MISMATCH, PROTOCOL. port: where a
- * request that names no port goes (origin-form: the connection's own port); as_proxy: absolute-form and CONNECT
- * are understood, and nothing else; otherwise origin-form only.
+ * Reads a head of that length. ALLOWED, or why not: BAD_REQUEST, BAD_NAME, HOST_MISMATCH, PROTOCOL.
+ * port: where a request that names no port goes (origin-form: the connection's own port); as_proxy:
+ * absolute-form and CONNECT are understood, and nothing else; otherwise origin-form only.
  */
 enum policy_reason http_head_read(const unsigned char *data, size_t len, bool as_proxy,
 				  uint16_t port, struct http_head *ret);
@@ -103,22 +104,23 @@ struct http_extra {
 	uint16_t port;        /* the one that is dialed */
 };
 
-/* The head as it is sent on, in memory that was never moved (it may hold secrets): wipe it. -ENOMEM, -E2BIG. */
+/* The head as it is sent on, in memory that was never moved (it may hold secrets): wipe it.
+ * -ENOMEM, -E2BIG. */
 _must_check_ int http_head_build(const struct http_head *h, const unsigned char *data,
 				 const struct http_extra *extra, unsigned char **ret,
 				 size_t *ret_len);
 
 /*
- * What came of the body, as it is sent on: chunks are written anew, so that nobody else's reading of theirs
- * matters, and what follows the last one is dropped. out has room for len + HTTP_BODY_MORE. Behind the end of the
- * body nothing is read: *ret_done. -EPROTO.
+ * What came of the body, as it is sent on: chunks are written anew, so that nobody else's reading
+ * of theirs matters, and what follows the last one is dropped. out has room for len +
+ * HTTP_BODY_MORE. Behind the end of the body nothing is read: *ret_done. -EPROTO.
  */
 #define HTTP_BODY_MORE 64
 _must_check_ int http_body_feed(http_parser *p, enum http_body kind, const unsigned char *data,
 				size_t len, unsigned char *out, size_t *ret_out_len,
 				bool *ret_done);
 
-/* --- SOCKS5 (socks.c) ------------------------------------------------------------------------- */
+/* --- SOCKS5 (socks.c) ----------------------------------------------------------------------- */
 
 /* What SOCKS5 answers; 0 is success. */
 enum socks_code {
@@ -136,14 +138,14 @@ enum socks_code {
 
 /* The greeting: its length, 0 for more, -EPROTO. *ret_free: we may come in without a password. */
 _must_check_ ssize_t socks_greeting(const unsigned char *data, size_t len, bool *ret_free);
-/* The request behind it: its length, 0 for more, -EPROTO. *ret_code: SOCKS_OK, or what to answer; SOCKS_FAILED for a
- * host that is none. */
+/* The request behind it: its length, 0 for more, -EPROTO. *ret_code: SOCKS_OK, or what to answer;
+ * SOCKS_FAILED for a host that is none. */
 _must_check_ ssize_t socks_request(const unsigned char *data, size_t len, struct target *ret,
 				   enum socks_code *ret_code);
 void socks_reply(enum socks_code code, unsigned char ret[static SOCKS_REPLY_SIZE]);
 enum socks_code socks_code_of(enum policy_reason reason);
 
-/* --- which one (first.c) ---------------------------------------------------------------------- */
+/* --- which one (first.c) -------------------------------------------------------------------- */
 
 enum first {
 	FIRST_MORE,
@@ -152,6 +154,6 @@ enum first {
 	FIRST_RAW, /* neither */
 };
 
-/* What a client that speaks first speaks, whatever the port. Text is waited for up to the end of its first line: that
- * of a request cannot be told from another one's before. */
+/* What a client that speaks first speaks, whatever the port. Text is waited for up to the end of
+ * its first line: that of a request cannot be told from another one's before. */
 enum first first_bytes(const unsigned char *data, size_t len);

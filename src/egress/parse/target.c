@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host and a port as a client writes them. The grammar of names and addresses is the policy's (NW-09, NW-10). */
+/* A host and a port as a client writes them. The grammar of names and addresses is the policy's
+ * (NW-09, NW-10). */
 #include "egress/parse/request.h"
 
 #define PORT_DIGITS_MAX 5

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of what boxes wanted and got. A box can make decisions necessary faster than anybody can write them down, so
- * each has a share; what is over it, and what the server does not take in time, is counted and told with the next.
+ * The log of what boxes wanted and got. A box can make decisions necessary faster than anybody can
+ * write them down, so each has a share; what is over it, and what the server does not take in time,
+ * is counted and told with the next.
  */
 #include "egress/report/report.h"
 

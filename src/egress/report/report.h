@@ -4,15 +4,16 @@
 
 #include "egress/egress.h"
 
-/* --- report.c: the log of connections ------------------------------------------------------------- */
+/* --- report.c: the log of connections ------------------------------------------------------- */
 
-/* Fills in id and time and tells the server; if it does not listen, counts it as missed. Never waits. number 0: a new one
- * is given. Returns the number under which it was told; 0: it was not. */
+/* Fills in id and time and tells the server; if it does not listen, counts it as missed. Never
+ * waits. number 0: a new one is given. Returns the number under which it was told; 0: it was
+ * not. */
 uint64_t report(struct egress *g, struct net *n, struct egress_event *e);
 /* Takes one of a share, if there is one left. */
 bool share_take(struct share *s, uint64_t per_second, uint64_t burst);
 
-/* --- say.c ---------------------------------------------------------------------------------------- */
+/* --- say.c ---------------------------------------------------------------------------------- */
 
 /* An event for the server; -EAGAIN, -ENOTCONN. */
 _must_check_ int say_event(const struct egress *g, const struct egress_event *e);

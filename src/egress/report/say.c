@@ -6,7 +6,8 @@
 
 #define LINE_MAX_BYTES 1024 /* less than a pipe takes without blocking */
 
-/* A line that would wait, because nobody reads the other end, is dropped: a full log must not stop the boxes' network. */
+/* A line that would wait, because nobody reads the other end, is dropped: a full log must not stop
+ * the boxes' network. */
 void say_log(const char *fmt, ...)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };

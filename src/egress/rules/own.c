@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses of this machine: what listens on them is not meant for boxes, even where the address is a public one. The
- * kernel is asked over netlink, which works without files.
+ * The addresses of this machine: what listens on them is not meant for boxes, even where the
+ * address is a public one. The kernel is asked over netlink, which works without files.
  */
 #include "egress/rules/rules.h"
 

@@ -4,10 +4,10 @@
 
 #include "egress/egress.h"
 
-/* --- check.c -------------------------------------------------------------------------------------- */
+/* --- check.c -------------------------------------------------------------------------------- */
 
-/* policy_address() for this box, and no address of this machine itself unless the operator opens it. Everything that is dialed
- * has passed this. */
+/* policy_address() for this box, and no address of this machine itself unless the operator opens
+ * it. Everything that is dialed has passed this. */
 enum policy_reason net_check_address(struct egress *g, struct net *n, const struct net_address *a,
 				     uint16_t port, bool by_name);
 
@@ -15,7 +15,7 @@ enum policy_reason net_check_address(struct egress *g, struct net *n, const stru
 void net_headers_for(const struct net *n, const char *host,
 		     void (*f)(const struct net_header *h, void *arg), void *arg);
 
-/* --- spec.c --------------------------------------------------------------------------------------- */
+/* --- spec.c --------------------------------------------------------------------------------- */
 
 /* A list of rules that is the same for all who have it. */
 struct ruleset {
@@ -43,7 +43,7 @@ struct spec {
 	const struct ruleset *settled; /* when all have come */
 	struct net_header *headers;
 	size_t n_headers;
-	char *secrets; /* the headers' values, one after the other, each with its NUL; NULL: none yet */
+	char *secrets; /* the headers' values, each with its NUL; NULL: none yet */
 	size_t n_secret_bytes;
 };
 
@@ -54,11 +54,12 @@ void spec_add_header(struct spec *s, const struct egress_header *h);
 _must_check_ int spec_settle(struct spec *s);
 struct spec *spec_free(struct spec *s);
 
-/* Its rules, those of the sets it uses and the operator's, as one. -ESRCH: there is no such set; -ENOMEM. */
+/* Its rules, those of the sets it uses and the operator's, as one. -ESRCH: there is no such set;
+ * -ENOMEM. */
 _must_check_ int spec_expand(const struct spec *s, const struct policy_sets *sets,
 			     const struct ruleset **ret);
 
-/* --- own.c ---------------------------------------------------------------------------------------- */
+/* --- own.c ---------------------------------------------------------------------------------- */
 
 _must_check_ int own_open(struct egress *g);
 /* Is it an address of this machine? Looks again at most every ten seconds, and sets has_ipv6. */

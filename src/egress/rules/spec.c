@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy as the server sends it, bit by bit. What does not fit is remembered as an error: half a policy is none. */
+/* A policy as the server sends it, bit by bit. What does not fit is remembered as an error: half a
+ * policy is none. */
 #include "egress/rules/rules.h"
 
 #include <assert.h>
@@ -7,15 +8,16 @@
 
 #define BUCKETS 256
 
-/* --- lists of rules ------------------------------------------------------------------------------- */
+/* --- lists of rules ------------------------------------------------------------------------- */
 
 /*
- * Lists of rules that do not change any more. Most boxes of a machine have the same ones: each list is in memory once, however many
- * use it.
+ * Lists of rules that do not change any more. Most boxes of a machine have the same ones: each list
+ * is in memory once, however many use it.
  */
 static struct ruleset *table[BUCKETS];
 
-/* FNV-1a. Who could choose rules to fall into one bucket makes only his own policies slow to be put in force. */
+/* FNV-1a. A server that chose rules to fall into one bucket would make only its own policies slow
+ * to be put in force. */
 static uint32_t hash_of(const struct rule *rules, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)rules;
@@ -66,12 +68,12 @@ const struct ruleset *ruleset_put(const struct ruleset *s)
 	return NULL;
 }
 
-/* --- secrets ------------------------------------------------------------------------------------------- */
+/* --- secrets -------------------------------------------------------------------------------- */
 
 /*
- * On pages of their own, so that locking and wiping them touches nothing else; those of one box together, since each page of
- * a value alone would be one that a box costs. Where no more memory may be locked, they can be swapped out; that is no reason
- * to refuse them.
+ * On pages of their own, so that locking and wiping them touches nothing else; those of one box
+ * together, since each page of a value alone would be one that a box costs. Where no more memory
+ * may be locked, they can be swapped out; that is no reason to refuse them.
  */
 static int open_secrets(struct spec *s)
 {
@@ -126,9 +128,10 @@ static const char *spec_add_secret(struct spec *s, const char *value)
 	return place;
 }
 
-/* --- gathering ------------------------------------------------------------------------------------------ */
+/* --- gathering ------------------------------------------------------------------------------ */
 
-/* One more at the end of a list, which grows to twice its size when it is full. NULL: E2BIG or ENOMEM is in err. */
+/* One more at the end of a list, which grows to twice its size when it is full. NULL: E2BIG or
+ * ENOMEM is in err. */
 static void *list_add(void *list, size_t *n, size_t max, size_t size, int *err)
 {
 	void **at = list, *more = *at;
@@ -201,7 +204,7 @@ int spec_settle(struct spec *s)
 	return 0;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------- */
+/* --- the whole ------------------------------------------------------------------------------ */
 
 static void rules_append(struct rule *list, size_t *n, const struct rule *more, size_t n_more)
 {
@@ -216,7 +219,8 @@ static int find_sets(const struct spec *s, const struct policy_sets *sets,
 {
 	int n = 0;
 
-	/* What holds for every box comes first; there is none before the operator's sets have come. */
+	/* What holds for every box comes first; there is none before the operator's sets have
+	 * come. */
 	if (sets->n > 0)
 		ret[n++] = &sets->set[0];
 	for (size_t i = 0; i < s->n_uses; i++) {
