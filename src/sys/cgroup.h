@@ -195,10 +195,10 @@ _must_check_ int cgroup_box_reopen(struct cgroup_box *b);
 _must_check_ int cgroup_exec_reopen(const struct cgroup_box *b, struct cgroup_exec *e);
 
 /*
- * How a process of `who`, a user without power of its own, gets to where a box's commands are: it is cloned
- * into one directory and writes "0" to the files of the others. Of a settled box too. The host must have been
- * opened to such users once: cgroup_host_admit() makes the place that their processes must be cloned from, and
- * returns it. -EOPNOTSUPP: these cgroups cannot.
+ * How a process of `who`, a user without power of its own, gets to where a box's commands are: it
+ * is cloned into one directory and writes "0" to the files of the others. Of a settled box too. The
+ * host must have been opened to such users once: cgroup_host_admit() makes the place that their
+ * processes must be cloned from, and returns it. -EOPNOTSUPP: these cgroups cannot.
  */
 struct cgroup_entry {
 	size_t n_join;
