@@ -93,7 +93,7 @@ struct run_limits run_compile_limits(const struct run_limits *given,
 #define RUN_CA_EXTRA "/opt/glovebox/ca-bundle.pem"
 
 /* The variables of programs in a box with network, "NAME=value", NULL at the end: the proxy and,
- * with the operator's certificates in the box, where they are. What a user sets himself, in
+ * with the operator's certificates in the box, where they are. What a user sets, in
  * either spelling, is not to be replaced. */
 const char *const *run_network_env(bool with_ca);
 

@@ -67,17 +67,17 @@ else
 fi
 
 # Plain runs and all others are made by two programs, of which one alone may fail.
-doctor_whole=$(dirname -- "$(dirname -- "$GLOVEBOX")")/whole/glovebox
+doctor_whole=$(dirname -- "$(dirname -- "$GLOVEBOX")")/all_verbs/glovebox
 if [ ! -x "$doctor_whole" ]; then
 	skip 'a front that fails' 'this build has none: glovebox is one program'
 elif [ "$(jq -r .status "$TAP_TMP/run.json")" = ok ]; then
-	install -D -m 755 -t two/whole "$doctor_whole"
+	install -D -m 755 -t two/all_verbs "$doctor_whole"
 	install -D -m 755 /bin/false two/cli/glovebox
-	capture two/whole/glovebox doctor --json
+	capture two/all_verbs/glovebox doctor --json
 	is "$STATUS" 1 'a front that fails: an error'
-	like "$(doctor_check box)" '^error .*/two/cli/glovebox.*/two/whole/glovebox' '... that names both programs'
+	like "$(doctor_check box)" '^error .*/two/cli/glovebox.*/two/all_verbs/glovebox' '... that names both programs'
 	install -m 755 /bin/true two/cli/glovebox
-	capture two/whole/glovebox doctor --json
+	capture two/all_verbs/glovebox doctor --json
 	is "$STATUS" 0 '... and none when it works'
 fi
 

@@ -5,7 +5,7 @@
 #
 # The program that people start does plain runs itself, and becomes the whole program for everything else.
 
-if [ ! -x "$(dirname -- "$GLOVEBOX")/../whole/glovebox" ]; then
+if [ ! -x "$(dirname -- "$GLOVEBOX")/../all_verbs/glovebox" ]; then
 	skip 'the front' 'this build has none: glovebox is one program'
 	return 0
 fi
@@ -83,54 +83,54 @@ else
 	rm ./--
 
 	# One that somebody else could have put there.
-	mkdir -p front/whole
-	printf '#!/bin/sh\necho planted\n' >front/whole/glovebox
-	chmod 755 front/whole/glovebox
-	chmod 777 front/whole
+	mkdir -p front/all_verbs
+	printf '#!/bin/sh\necho planted\n' >front/all_verbs/glovebox
+	chmod 755 front/all_verbs/glovebox
+	chmod 777 front/all_verbs
 	front version
 	is "$STATUS $OUT" '125 ' 'a neighbour that anybody can write to is not started'
 	if [ "$(id -u)" -eq 0 ]; then
-		chmod 755 front/whole
-		chown 65534 front/whole
+		chmod 755 front/all_verbs
+		chown 65534 front/all_verbs
 		front version
 		is "$STATUS $OUT" '125 ' '... nor one of another user'
-		chown 0 front/whole
-		mv front/whole front/elsewhere
-		ln -s elsewhere front/whole
-		chown -h 65534 front/whole
+		chown 0 front/all_verbs
+		mv front/all_verbs front/elsewhere
+		ln -s elsewhere front/all_verbs
+		chown -h 65534 front/all_verbs
 		front version
 		is "$STATUS $OUT" '125 ' '... nor one that a link of his leads to'
-		rm front/whole
-		mv front/elsewhere front/whole
+		rm front/all_verbs
+		mv front/elsewhere front/all_verbs
 		chown 65534 front
 		front version
 		is "$STATUS $OUT" '125 ' '... nor one that he could put another in the place of'
 		chown 0 front
 	fi
-	chmod 755 front/whole
+	chmod 755 front/all_verbs
 	chmod 777 front
 	front version
 	is "$STATUS $OUT" '125 ' '... nor one in whose place anybody could'
 	chmod 755 front
-	chmod 775 front/whole
+	chmod 775 front/all_verbs
 	front version
 	is "$STATUS $OUT" '125 ' '... nor one that a group could change which cannot change us'
 	chmod 775 front front/bin
 	front version
 	is "$STATUS $OUT" '0 planted' '... but one that the same could as can change us'
-	chmod 755 front front/bin front/whole
+	chmod 755 front front/bin front/all_verbs
 fi
 
 # --- what it hands over ------------------------------------------------------------------------------------
 
-mkdir -p front/whole
-cat >front/whole/glovebox <<'END'
+mkdir -p front/all_verbs
+cat >front/all_verbs/glovebox <<'END'
 #!/bin/sh
 printf '<%s>' "$@"
 [ "$1" = run ] && cat
 printf '%s' "$FRONT_TEST"
 END
-chmod 755 front/whole front/whole/glovebox
+chmod 755 front/all_verbs front/all_verbs/glovebox
 capture env FRONT_TEST=kept front/bin/glovebox run text --json --in=text -v - x -- --json a <<<'its input'
 is "$STATUS $OUT" $'0 <run><text><--json><--in=text><-v><-><x><--><--json><a>its input\nkept' \
 	'the whole program gets arguments, environment and standard input as they were'
