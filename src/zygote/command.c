@@ -151,7 +151,7 @@ void command_find_variables(void)
 	shown_size = (size_t)(*last + strlen(*last) + 1 - shown);
 }
 
-/* Nobody uses these any more: let /proc show the script's own, as far as there is space for them. */
+/* Nobody uses these any more: let /proc show the script's own, as far as it fits. */
 static void show_variables(void)
 {
 	size_t at = 0;

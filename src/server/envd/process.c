@@ -3,6 +3,8 @@
  * StreamInput. */
 #include "server/envd/envd.h"
 
+#include "sys/payload.h"
+
 #define COMMANDS_MAX 256 /* in a list; an agent has no more */
 #define LIST_BEGIN "{\"processes\":["
 /* A label is JSON already: written anew it is not longer, but for the command's number. */
@@ -299,9 +301,6 @@ int envd_process_close_stdin(struct request *r)
 
 /* --- Start and Connect ----------------------------------------------------------------------- */
 
-#define NOFILE_MAX 4096
-#define OOM_SCORE_COMMAND 800 /* before the agent, which has to tell of it */
-#define BOX_USER 1000         /* whom the agent's own default is; the name decides */
 #define TERMINAL_ROWS 24
 #define TERMINAL_COLS 80
 
@@ -380,13 +379,13 @@ static int start_send_command(struct talk *t, const char *user, const struct env
 static int start_open(struct talk *t, const struct envd_start *start, uint64_t timeout_ms)
 {
 	struct wire_exec request = {
-		.uid = BOX_USER,
-		.gid = BOX_USER,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
 		.flags = WIRE_EXEC_KEEP | (start->pty ? WIRE_EXEC_PTY : 0) |
 			 (start->with_stdin && !start->pty ? WIRE_EXEC_STDIN : 0),
-		.oom_score_adj = OOM_SCORE_COMMAND,
+		.oom_score_adj = PAYLOAD_OOM_SCORE,
 		.fsize_max = t->request->sandbox->limits.disk_bytes,
-		.nofile_max = NOFILE_MAX,
+		.nofile_max = PAYLOAD_NOFILE_MAX,
 		.timeout_ms = timeout_ms,
 		.rows = !start->pty ? 0 :
 			start->rows ? start->rows :

@@ -6,13 +6,11 @@
  */
 #include "server/interp/interp.h"
 #include "server/sandbox/link.h"
+#include "sys/payload.h"
 
 #include <signal.h>
 
 #define ZYGOTE_MS 10000
-#define NOFILE_MAX 4096
-#define OOM_SCORE_KERNEL 700 /* after commands, before the agent */
-#define BOX_USER 1000
 
 int interp_variables(struct sandbox *b, int (*add)(void *arg, const char *name, const char *value),
 		     void *arg)
@@ -98,11 +96,11 @@ static int open_kernel(struct talk *k, const struct interp_target *t)
 	struct sandbox *b = k->request->sandbox;
 	struct wire_kernel q = {
 		.exec = {
-			.uid = BOX_USER,
-			.gid = BOX_USER,
-			.oom_score_adj = OOM_SCORE_KERNEL,
+			.uid = PAYLOAD_USER,
+			.gid = PAYLOAD_USER,
+			.oom_score_adj = PAYLOAD_OOM_SCORE_KERNEL,
 			.fsize_max = b->limits.disk_bytes,
-			.nofile_max = NOFILE_MAX,
+			.nofile_max = PAYLOAD_NOFILE_MAX,
 		},
 	};
 

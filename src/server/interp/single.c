@@ -8,13 +8,11 @@
 
 #include "base/clock.h"
 #include "server/sandbox/id.h"
+#include "sys/payload.h"
 
 #include <poll.h>
 
 #define COMPILER_MAX ((size_t)64 << 10) /* of what a compiler says */
-#define NOFILE_MAX 4096
-#define OOM_SCORE_COMMAND 800
-#define BOX_USER 1000
 #define REMOVE_MS 2000
 #define FILE_SIZE 320
 
@@ -165,11 +163,11 @@ static int single_start(struct single *c)
 	};
 	const struct interp_limits *limits = &c->what.limits;
 	struct wire_exec q = {
-		.uid = BOX_USER,
-		.gid = BOX_USER,
-		.oom_score_adj = OOM_SCORE_COMMAND,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
+		.oom_score_adj = PAYLOAD_OOM_SCORE,
 		.fsize_max = b->limits.disk_bytes,
-		.nofile_max = NOFILE_MAX,
+		.nofile_max = PAYLOAD_NOFILE_MAX,
 		.timeout_ms = limits->wall_ms,
 		.cpu_max_s = (limits->cpu_ms + 999) / 1000,
 		.data_max = limits->memory_bytes,

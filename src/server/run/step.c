@@ -9,12 +9,9 @@
 #include "server/sandbox/sandbox.h"
 #include "server/server.h"
 #include "sys/cgroup.h"
+#include "sys/payload.h"
 
 #include <fcntl.h>
-
-#define NOFILE_MAX 4096
-#define OOM_SCORE_PAYLOAD 800
-#define USER_ID 1000
 
 struct step_guard {
 	struct run_guard guard;
@@ -111,13 +108,13 @@ static int step_start(struct server_run *o, const struct server_run_step *step, 
 		.pids = step->limits.pids,
 	};
 	struct wire_exec q = {
-		.uid = USER_ID,
-		.gid = USER_ID,
+		.uid = PAYLOAD_USER,
+		.gid = PAYLOAD_USER,
 		.flags = WIRE_EXEC_ALONE | (with_input ? WIRE_EXEC_STDIN : 0) |
 			 (o->script ? WIRE_EXEC_RUNNER : 0),
-		.oom_score_adj = OOM_SCORE_PAYLOAD,
+		.oom_score_adj = PAYLOAD_OOM_SCORE,
 		.fsize_max = step->limits.disk_bytes,
-		.nofile_max = NOFILE_MAX,
+		.nofile_max = PAYLOAD_NOFILE_MAX,
 	};
 	int sock, r;
 
