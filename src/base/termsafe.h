@@ -5,7 +5,8 @@
  *
  *	printable UTF-8, \n, \t, \r\n     unchanged
  *	ESC [ digits and ; m              unchanged (colours), up to TERMSAFE_SGR_MAX bytes
- *	other C0 bytes, DEL               ^X, so ESC is ^[ and a \r that would overwrite its line is ^M
+ *	other C0 bytes, DEL               ^X, so ESC is ^[ and a \r that would overwrite its line is
+ *	                                  ^M
  *	C1, bidi and line controls        <U+XXXX>
  *	bytes that are not UTF-8          \xNN
  *

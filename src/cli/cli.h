@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line: one file per verb, one line per verb in main.c's table. front.c: what is ahead of all that. */
+/* The command line: one file per verb, one line per verb in main.c's table. front.c: what is ahead
+ * of all that. */
 #pragma once
 
 #include "base/fail.h"
@@ -38,5 +39,6 @@ int cli_error(int status, const char *fmt, ...) _printf_(2, 3);
  * program prints would be written into it. */
 _must_check_ int cli_ensure_stdio(void);
 
-/* Signals end the box first: from here on they arrive where the box is watched. The descriptor to read them from. */
+/* Signals end the box first: from here on they arrive where the box is watched. The descriptor to
+ * read them from. */
 _must_check_ int cli_hold_signals(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The verbs that talk to a service or look after its keys are another program's: it needs a database and an
- * HTTP library, which this one, started for every run, does not want to load.
+ * The verbs that talk to a service or look after its keys are another program's: it needs a
+ * database and an HTTP library, which this one, started for every run, does not want to load.
  */
 #include "cli/client.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The front: the program that people start. It does one thing itself, a plain `glovebox run`; everything else it leaves
- * to the whole program (main.c), which it becomes before anything is opened or made.
+ * The front: the program that people start. It does one thing itself, a plain `glovebox run`;
+ * everything else it leaves to the whole program (main.c), which it becomes before anything is
+ * opened or made.
  *
- * It is there because starting is a good part of a short run: it is small, and its C library, musl, does not ask the
- * processor what it is, which costs a trap per question in a virtual machine. It is made of the same files as the whole
- * program, and does nothing that the whole program would do in another way.
+ * It is there because starting is a good part of a short run: it is small, and its C library, musl,
+ * does not ask the processor what it is, which costs a trap per question in a virtual machine. It
+ * is made of the same files as the whole program, and does nothing that the whole program would do
+ * in another way.
  */
 #include "cli/cli.h"
 #include "cli/run/args.h"
@@ -22,7 +24,8 @@
 /* The linker's: where we begin, wherever that has come to be. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
-/* What is only written while a program is put in its place: musl leaves it writable in a static one. */
+/* What is only written while a program is put in its place: musl leaves it writable in a static
+ * one. */
 static int seal_relocated(void)
 {
 	const char *base = (const char *)&__ehdr_start;
@@ -48,7 +51,8 @@ static bool may_go_to_service(const struct run_request *q)
 	       (q->where == RUN_WHERE_BEST && geteuid() != 0 && discovery_left());
 }
 
-/* Can we do it? Then *ret is its template. Looks at what was asked for, and whether the template is ready. */
+/* Can we do it? Then *ret is its template. Looks at what was asked for, and whether the template is
+ * ready. */
 static bool run_is_plain(const struct run_args *a, const struct run_request *q,
 			 struct template *ret)
 {
@@ -76,7 +80,8 @@ static int run_plain(struct run_args *a, struct run_request *q, const struct tem
 	return run_exit_status(&r);
 }
 
-/* An exit status, or NOT_PLAIN. What is wrong with the options the whole program finds out and says. */
+/* An exit status, or NOT_PLAIN. What is wrong with the options the whole program finds out and
+ * says. */
 static int run_if_plain(int argc, char **argv)
 {
 	_cleanup_(run_request_done) struct run_request q = RUN_REQUEST_INIT;
@@ -112,7 +117,8 @@ int main(int argc, char **argv)
 		return cli_error(CLI_FAILURE, "cannot make our own tables read-only: %s",
 				 strerror(errno));
 	if (argc > 2 && strcmp(argv[1], "run") == 0) {
-		/* Reading options puts them in another order: the whole program is to get them as we did. */
+		/* Reading options puts them in another order: the whole program is to get them as
+		 * we did. */
 		sorted = calloc((size_t)argc, sizeof(char *));
 		if (!sorted)
 			return cli_error(CLI_FAILURE, "out of memory");

@@ -10,12 +10,14 @@
 #define ARGS_MAX 128
 #define RESULT_MAX ((size_t)16 << 20)
 
-/* Standard error is nobody's: what went wrong is in the object, or in the status. out_fd < 0: so is standard output. */
+/* Standard error is nobody's: what went wrong is in the object, or in the status. out_fd < 0: so is
+ * standard output. */
 static _noreturn_ void child(const char *program, const char *const *argv, int out_fd, pid_t parent)
 {
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	/* A box must not outlive the process that asked for it; SIGTERM lets it be taken down in order. */
+	/* A box must not outlive the process that asked for it; SIGTERM lets it be taken down in
+	 * order. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0 || getppid() != parent)
 		_exit(125);
 	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(out_fd < 0 ? null_fd : out_fd, 1) < 0 ||

@@ -20,7 +20,8 @@ struct self_job {
 		.fd = -EBADF                                                                       \
 	}
 
-/* Starts `glovebox run --json ARGS`; args is NULL-terminated. Every job started must be finished. */
+/* Starts `glovebox run --json ARGS`; args is NULL-terminated. Every job started must be finished.
+ */
 _must_check_ int self_start(const char *const *args, struct self_job *ret);
 
 /* Waits for its end and returns the object it printed; -EBADMSG when it printed none. */
@@ -29,7 +30,8 @@ _must_check_ int self_finish(struct self_job *job, json_t **ret);
 /* Both, one after the other. */
 _must_check_ int self_run(const char *const *args, json_t **ret);
 
-/* Runs another program of ours (argv[0]), with nothing to read and nowhere to write: does it end well? */
+/* Runs another program of ours (argv[0]), with nothing to read and nowhere to write: does it end
+ * well? */
 bool self_succeeds(const char *const *argv);
 
 /* A string of an object, "" when it is not there. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glovebox cert: a certificate for the service and its sandboxes' addresses, without asking anybody. */
+/* glovebox cert: a certificate for the service and its sandboxes' addresses, without asking
+ * anybody. */
 #include "client/client.h"
 
 #include "base/fail.h"
@@ -48,7 +49,7 @@ static bool cert_domain_ok(const char *domain)
 	}
 }
 
-/* --- what the library's calls have in common ------------------------------------------------------------ */
+/* --- what the library's calls have in common -------------------------------------------------- */
 
 static void key_freep(gnutls_x509_privkey_t *key)
 {
@@ -117,7 +118,7 @@ static int sign(gnutls_x509_crt_t crt, gnutls_x509_crt_t issuer, gnutls_x509_pri
 	return gnutls_x509_crt_sign2(crt, issuer, key, GNUTLS_DIG_SHA256, 0);
 }
 
-/* --- the two certificates ---------------------------------------------------------------------------------- */
+/* --- the two certificates --------------------------------------------------------------------- */
 
 static int make_authority(gnutls_x509_crt_t *ret, gnutls_x509_privkey_t key, const char *domain)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox-client: the verbs that talk to a service or look after its files. `glovebox VERB` becomes this
- * program; one file (or a few with one beginning) per verb, one line per verb in main.c's table.
+ * glovebox-client: the verbs that talk to a service or look after its files. `glovebox VERB`
+ * becomes this program; one file (or a few with one beginning) per verb, one line per verb in
+ * main.c's table.
  */
 #pragma once
 
@@ -37,7 +38,7 @@ int client_shell(int argc, char **argv);
 int client_snapshot(int argc, char **argv);
 int client_stats(int argc, char **argv);
 
-/* --- what is said (output.c) ---------------------------------------------------------------------------- */
+/* --- what is said (output.c) ------------------------------------------------------------------ */
 
 /* One line on standard error: "glovebox: …". Returns status, for `return client_error(…)`. */
 int client_error(int status, const char *fmt, ...) _printf_(2, 3);
@@ -46,7 +47,8 @@ int client_error(int status, const char *fmt, ...) _printf_(2, 3);
 _must_check_ int client_output_format(const char *text, bool *ret_json);
 int client_print_json(const json_t *o);
 
-/* A table: filled cell by cell, row by row, then printed and emptied. What is empty is shown as "-". */
+/* A table: filled cell by cell, row by row, then printed and emptied. What is empty is shown as
+ * "-". */
 struct table {
 	const char *const *columns; /* their heads, NULL at the end */
 	char **cells;
@@ -61,17 +63,19 @@ void client_bytes(double bytes, char *ret, size_t size);
 /* How long ago a time of the API was, or how long it is until then: "90s", "5m". */
 void client_age(const char *text, bool until, char *ret, size_t size);
 
-/* --- what several verbs do (common.c) --------------------------------------------------------------------- */
+/* --- what several verbs do (common.c) --------------------------------------------------------- */
 
 /* A string of an object, "" when it is not there. */
 const char *client_text(const json_t *o, const char *key);
-/* The help text: to standard output when it was asked for, else to standard error. Returns the status. */
+/* The help text: to standard output when it was asked for, else to standard error. Returns the
+ * status. */
 int client_help(const char *help, bool asked);
 /* "/sandboxes/ID" and the rest, with the id escaped. -ENAMETOOLONG. */
 _must_check_ int client_path(const char *id, const char *rest, char *ret, size_t size);
 /* A duration in whole seconds, at least one. -EINVAL. */
 _must_check_ int client_seconds(const char *text, json_int_t *ret);
-/* Asks the service something about the one sandbox that argv[first] names; takes body. Returns a status. */
+/* Asks the service something about the one sandbox that argv[first] names; takes body. Returns a
+ * status. */
 _must_check_ int client_ask(const char *method, int first, int argc, char **argv, const char *rest,
 			    json_t *body, json_t **ret);
 /* The message for what getopt_long() said: an unknown option, or one without its value. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox cp: files and directories into a sandbox and out of it. Names that come from a sandbox are hostile: each is
- * one component, created below a descriptor, and never followed. Only files and directories are copied.
+ * glovebox cp: files and directories into a sandbox and out of it. Names that come from a sandbox
+ * are hostile: each is one component, created below a descriptor, and never followed. Only files
+ * and directories are copied.
  */
 #include "client/client.h"
 
@@ -55,7 +56,7 @@ static int path_join(char *ret, size_t size, const char *dir, const char *name)
 		       0;
 }
 
-/* --- out of the sandbox ------------------------------------------------------------------------------------- */
+/* --- out of the sandbox ----------------------------------------------------------------------- */
 
 /* Into a new name first, so that half a file is never taken for a whole one. */
 static int fetch_file(struct transfer *t, const char *path, int dir_fd, const char *name,
@@ -177,7 +178,7 @@ static int fetch(struct transfer *t, const char *from, const char *to, struct fa
 	}
 }
 
-/* --- into the sandbox --------------------------------------------------------------------------------------------- */
+/* --- into the sandbox ------------------------------------------------------------------------- */
 
 static int send_dir(struct transfer *t, int dir_fd, const char *path, unsigned depth,
 		    struct fail *fail);

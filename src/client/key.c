@@ -104,8 +104,8 @@ static int local_key_replace(const struct state *s, const char *text, struct fai
 }
 
 /*
- * The first key of a new service. A child that has become the store's owner makes it; what it says is one
- * key or nothing, and its parent, who may write to STATE, keeps it in local.key.
+ * The first key of a new service. A child that has become the store's owner makes it; what it says
+ * is one key or nothing, and its parent, who may write to STATE, keeps it in local.key.
  */
 
 #define FIRST_NAME "local"
@@ -393,7 +393,7 @@ static void request_done(struct arguments *q)
 	state_done(&q->state);
 }
 
-/* --- what each does -------------------------------------------------------------------------------- */
+/* --- what each does --------------------------------------------------------------------------- */
 
 /* The new key and nothing else, so that $(…) gets it; what else is to be said goes to a person. */
 static int print_new(const struct store_key *key, char text[STORE_KEY_TEXT_SIZE])
@@ -500,7 +500,7 @@ static const struct action {
 	{ .name = "bootstrap", .how = STATE_MAKE }, /* for `glovebox serve` */
 };
 
-/* --- options ------------------------------------------------------------------------------------------ */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static int read_option(struct arguments *q, int id)
 {

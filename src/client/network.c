@@ -29,7 +29,7 @@ static const char help[] =
 	"  glovebox network $id\n"
 	"  glovebox logs --network -f $id\n";
 
-/* --- options ------------------------------------------------------------------------------------------------ */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static void network_add_text(json_t *to, const char *list, json_t *text)
 {
@@ -66,7 +66,7 @@ void network_options_done(json_t *network)
 		network_add_text(network, "denyOut", json_string(EVERYTHING));
 }
 
-/* --- showing it ---------------------------------------------------------------------------------------------- */
+/* --- showing it ------------------------------------------------------------------------------- */
 
 static void print_list(const char *title, const json_t *list)
 {
@@ -213,7 +213,7 @@ static int network_show(struct api *a, const char *id, const char *path, bool js
 	return print_connections(json_object_get(did, "connections"));
 }
 
-/* --- the verb ------------------------------------------------------------------------------------------------ */
+/* --- the verb --------------------------------------------------------------------------------- */
 
 static int change(struct api *a, const char *path, json_t *network)
 {

@@ -26,7 +26,8 @@ bool network_option(json_t *network, int option, const char *value);
 /* After the last. */
 void network_options_done(json_t *network);
 
-/* Values of headers that are no placeholders may be secret, and are nobody's business on a screen. */
+/* Values of headers that are no placeholders may be secret, and are nobody's business on a screen.
+ */
 void network_hide_values(json_t *network);
 
 /* What a sandbox did: GET /v1/sandboxes/{id}/connections. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox repl-request: for `glovebox repl`, not for people. Standard input has one JSON object per line: first
- * what kind of sandbox, then {"code": …}, {"restart": true}, and while a cell runs {"interrupt": true}. Standard
- * output has the events of cells as the service sends them, and {"ready": true} behind each request that is
- * done. {"error": …} is the end. At the end of its input, and before it ends for any other reason, it removes the
- * sandbox.
+ * glovebox repl-request: for `glovebox repl`, not for people. Standard input has one JSON object
+ * per line: first what kind of sandbox, then {"code": …}, {"restart": true}, and while a cell runs
+ * {"interrupt": true}. Standard output has the events of cells as the service sends them, and
+ * {"ready": true} behind each request that is done. {"error": …} is the end. At the end of its
+ * input, and before it ends for any other reason, it removes the sandbox.
  */
 #include "client/repl_request_priv.h"
 
@@ -21,7 +21,7 @@ static int repl_say(json_t *line)
 	return r < 0 || putchar('\n') == EOF || fflush(stdout) == EOF ? -EPIPE : 0;
 }
 
-/* --- its input ------------------------------------------------------------------------------------ */
+/* --- its input -------------------------------------------------------------------------------- */
 
 /* The next line of what has been read; NULL when there is none yet. */
 json_t *requests_next(struct requests *q)
@@ -51,7 +51,7 @@ int requests_read(struct requests *q)
 	return 0;
 }
 
-/* --- the sandbox ---------------------------------------------------------------------------------- */
+/* --- the sandbox ------------------------------------------------------------------------------ */
 
 static int make_sandbox(struct talk *t, const json_t *wanted, struct fail *fail)
 {
@@ -77,7 +77,7 @@ static int repl_restart(struct talk *t, struct fail *fail)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* --- requests --------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static int repl_on_request(struct talk *t, const json_t *o, struct fail *fail)
 {

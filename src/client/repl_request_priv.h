@@ -26,6 +26,6 @@ struct talk {
 json_t *requests_next(struct requests *q);
 _must_check_ int requests_read(struct requests *q);
 
-/* repl_cell.c: one cell to its end, its events to standard output. 0 also for a cell that was refused or
- * interrupted. */
+/* repl_cell.c: one cell to its end, its events to standard output. 0 also for a cell that was
+ * refused or interrupted. */
 _must_check_ int talk_cell(struct talk *t, const json_t *code, struct fail *fail);

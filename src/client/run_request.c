@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox run-request: for `glovebox run`, not for people. Takes the JSON of a run on standard input, has the service
- * run it, and passes on what comes, one JSON object per line. What goes wrong is a line too: {"error": …}.
+ * glovebox run-request: for `glovebox run`, not for people. Takes the JSON of a run on standard
+ * input, has the service run it, and passes on what comes, one JSON object per line. What goes
+ * wrong is a line too: {"error": …}.
  */
 #include "client/client.h"
 

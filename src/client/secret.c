@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* glovebox secret: values that egress puts into requests of sandboxes, and that nobody sees again. */
+/* glovebox secret: values that egress puts into requests of sandboxes, and that nobody sees again.
+ */
 #include "client/client.h"
 
 #include "base/buf.h"
@@ -47,7 +48,7 @@ static void value_done(struct buf *b)
 	buf_done(b);
 }
 
-/* --- the value ------------------------------------------------------------------------------------------ */
+/* --- the value -------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t caught;
 
@@ -138,7 +139,7 @@ static int read_value(const struct arguments *q, struct buf *ret)
 	return CLIENT_OK;
 }
 
-/* --- set, rm ---------------------------------------------------------------------------------------------- */
+/* --- set, rm ---------------------------------------------------------------------------------- */
 
 static int path_of(const char *name, char *ret, size_t size)
 {
@@ -215,7 +216,7 @@ static int run_rm(const struct arguments *q)
 	return status;
 }
 
-/* --- ls ----------------------------------------------------------------------------------------------------- */
+/* --- ls --------------------------------------------------------------------------------------- */
 
 static int secret_list_all(struct api *a, json_t **ret, struct fail *fail)
 {

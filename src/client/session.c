@@ -11,7 +11,7 @@
 
 #define INPUT_CHUNK 49152 /* one frame to the agent, and few requests: those are counted */
 
-/* --- input -------------------------------------------------------------------------------------------------------- */
+/* --- input ------------------------------------------------------------------------------------ */
 
 static json_t *selector(const struct session *s)
 {
@@ -32,7 +32,8 @@ static int send_input(struct session *s, const unsigned char *data, size_t len)
 				     s->is_pty ? "pty" : "stdin", text));
 }
 
-/* What the command did not get must not be missing without a word, unless it does not want any more. */
+/* What the command did not get must not be missing without a word, unless it does not want any
+ * more. */
 static int on_posted(void *arg, int result, struct fail *fail)
 {
 	struct session *s = arg;
@@ -122,7 +123,7 @@ static void on_started(void *arg, uint32_t pid)
 	send_size(s); /* it may have changed meanwhile */
 }
 
-/* --- output ----------------------------------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static int on_output(void *arg, bool is_err, const void *data, size_t len)
 {
@@ -152,7 +153,7 @@ static void flush_output(struct session *s)
 	}
 }
 
-/* --- a session ---------------------------------------------------------------------------------------------------- */
+/* --- a session -------------------------------------------------------------------------------- */
 
 static int open_signals(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One command of a sandbox with our own terminal or pipes at its ends: what exec and shell have in common. */
+/* One command of a sandbox with our own terminal or pipes at its ends: what exec and shell have in
+ * common. */
 #pragma once
 
 #include "base/termsafe.h"

@@ -87,7 +87,8 @@ static bool program_present(const char *command)
 	char path[512];
 	int len = (int)strcspn(command, " \t");
 
-	/* "./main" is what the compile step makes; what is in /opt/glovebox the program brings along. */
+	/* "./main" is what the compile step makes; what is in /opt/glovebox the program brings
+	 * along. */
 	if (strncmp(command, "./", 2) == 0 || strncmp(command, "/opt/glovebox/", 14) == 0)
 		return true;
 	if (memchr(command, '/', (size_t)len)) {

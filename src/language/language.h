@@ -10,13 +10,14 @@
  *	file = FILENAME             what the code is called in the box's working directory
  *	compile = COMMAND           optional first step
  *	run = COMMAND
- *	kernel = COMMAND            optional: an interpreter that keeps its state from cell to cell, as
- *	                            kernels/PROTOCOL.md describes it. Without it each cell is a run. With it
- *	                            the name is 1 to 23 of a-z 0-9 -
+ *	kernel = COMMAND            optional: an interpreter that keeps its state from cell to cell,
+ *	                            as kernels/PROTOCOL.md describes it. Without it each cell is a
+ *	                            run. With it the name is 1 to 23 of a-z 0-9 -
  *	version = COMMAND           prints the version in its first line
  *	env.NAME = VALUE            set for every step
  *	compile-memory, compile-disk = BYTES; compile-timeout, compile-cpu-time = DURATION;
- *	compile-pids = N            what the compile step gets where the general defaults are too small
+ *	compile-pids = N            what the compile step gets where the general defaults are too
+ *	                            small
  *	memory, disk = BYTES; timeout, cpu-time = DURATION; pids = N      the same for the run step
  *
  * A COMMAND is split on blanks, there is no shell and no quoting. In commands and env values

@@ -141,7 +141,8 @@ static int config_value_refuse(const struct setting *s, int err, const char *whe
 			min, max);
 }
 
-/* What the settings of [egress] must be. Whether the sets that they name are there is seen when those are read: sets.c. */
+/* What the settings of [egress] must be. Whether the sets that they name are there is seen when
+ * those are read: sets.c. */
 
 struct names {
 	size_t n;
@@ -273,8 +274,8 @@ int config_parse_listen(const char *text, struct sockaddr_storage *ret, socklen_
 	return -EINVAL;
 }
 
-/* As much of a host name's rules as keeps anything but a name, with or without a port, out of Host headers and
- * addresses. */
+/* As much of a host name's rules as keeps anything but a name, with or without a port, out of Host
+ * headers and addresses. */
 static bool is_domain(const char *text)
 {
 	size_t len = strcspn(text, ":");
@@ -359,7 +360,8 @@ int config_check(const struct config *c, struct fail *fail)
 	return r < 0 ? r : check_defaults(c, fail);
 }
 
-/* Where things are when nobody says: for root in the system's directories, for a user in their own. */
+/* Where things are when nobody says: for root in the system's directories, for a user in their own.
+ */
 
 #define SYSTEM_STATE "/var/lib/glovebox"
 #define SYSTEM_FILE "/etc/glovebox/glovebox.toml"
@@ -562,7 +564,8 @@ int config_set(struct config *c, const char *name, const char *value, struct fai
 	return config_apply(c, (size_t)i, value, CONFIG_FLAG, name, fail);
 }
 
-/* The form of a setting's name that flags ("sandbox-memory") or variables ("SANDBOX_MEMORY") have. */
+/* The form of a setting's name that flags ("sandbox-memory") or variables ("SANDBOX_MEMORY") have.
+ */
 static bool same_name(const char *name, const char *given, size_t len, char between, bool capitals)
 {
 	size_t i;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of `glovebox serve`: flag > environment > file > default. One table (config.def) is what
- * the file, the flags, the environment, `glovebox config show` and the documentation are made from.
+ * The settings of `glovebox serve`: flag > environment > file > default. One table (config.def) is
+ * what the file, the flags, the environment, `glovebox config show` and the documentation are made
+ * from.
  */
 #pragma once
 
@@ -77,8 +78,8 @@ _must_check_ int config_read_environment(struct config *c, char *const *environ_
  * ~/.config/glovebox/glovebox.toml. -ENAMETOOLONG; -ENOENT: a user without HOME. */
 _must_check_ int config_usual_file(char *ret, size_t size);
 
-/* Everything after the flags: the file (path, or the usual one if it is there), the environment, and
- * config_check(). */
+/* Everything after the flags: the file (path, or the usual one if it is there), the environment,
+ * and config_check(). */
 _must_check_ int config_load(struct config *c, const char *path, char *const *environ_,
 			     struct fail *fail);
 
@@ -93,14 +94,15 @@ _must_check_ int config_parse_listen(const char *text, struct sockaddr_storage *
  * -ENOENT: a user without HOME. */
 _must_check_ int config_state_dir(const struct config *c, char *ret, size_t size);
 
-/* Where the operator's rule sets are: egress.sets, or egress/ beside the usual settings file. -ENAMETOOLONG;
- * -ENOENT: a user without HOME. */
+/* Where the operator's rule sets are: egress.sets, or egress/ beside the usual settings file.
+ * -ENAMETOOLONG; -ENOENT: a user without HOME. */
 _must_check_ int config_sets_dir(const struct config *c, char *ret, size_t size);
 
 /* The setting that a flag means ("--listen", "--sandbox-memory"), as "section.key"; NULL: none. */
 const char *config_flag_name(const char *flag);
 
-/* All settings in order, as text: for `glovebox config show` and for handing them to the server room. */
+/* All settings in order, as text: for `glovebox config show` and for handing them to the server
+ * room. */
 size_t config_count(void);
 const char *config_name(size_t i); /* "section.key" */
 const char *config_help(size_t i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox.toml: sections one level deep, and in each "key = value". Everything that is accepted is TOML
- * and means the same there; most of TOML is not accepted.
+ * glovebox.toml: sections one level deep, and in each "key = value". Everything that is accepted is
+ * TOML and means the same there; most of TOML is not accepted.
  */
 #include "service/config_priv.h"
 
@@ -91,7 +91,8 @@ static int unquote(const struct reader *r, char *value, struct fail *fail)
 	return 0;
 }
 
-/* What TOML lets stand without quotes and we have a use for: digits, at most one dot, true, false. */
+/* What TOML lets stand without quotes and we have a use for: digits, at most one dot, true, false.
+ */
 static bool is_bare(const char *value)
 {
 	size_t whole = strspn(value, "0123456789"), part;

@@ -19,8 +19,9 @@ struct egress_room {
 	}
 
 /*
- * Starts it: with power, as egress.user or an id that nobody has, never the server's. learn: everything is let through,
- * for the local operator alone. It knows nothing yet and refuses everything; messages may be sent at once.
+ * Starts it: with power, as egress.user or an id that nobody has, never the server's. learn:
+ * everything is let through, for the local operator alone. It knows nothing yet and refuses
+ * everything; messages may be sent at once.
  */
 _must_check_ int egress_start(const struct config *c, bool learn, struct egress_room *ret,
 			      struct fail *fail);
@@ -29,8 +30,8 @@ _must_check_ int egress_start(const struct config *c, bool learn, struct egress_
 void egress_end(struct egress_room *e);
 
 /*
- * The operator's rule sets and settings as they are on disk now (service/sets.h), as a file that nobody can change:
- * what an OPERATOR message carries.
+ * The operator's rule sets and settings as they are on disk now (service/sets.h), as a file that
+ * nobody can change: what an OPERATOR message carries.
  */
 _must_check_ int egress_operator_file(const struct config *c, int *ret_fd, struct fail *fail);
 

@@ -24,9 +24,9 @@ static bool is_as_safe(const char *path, const struct stat *own)
 }
 
 /*
- * In a build tree our neighbours' directories have the owner of ours. A program that was copied somewhere has neighbours
- * that anybody may have made, or could put others in the place of. What passes here stays what it is: its path may be
- * used again.
+ * In a build tree our neighbours' directories have the owner of ours. A program that was copied
+ * somewhere has neighbours that anybody may have made, or could put others in the place of. What
+ * passes here stays what it is: its path may be used again.
  */
 static bool is_neighbour(const char *own, const char *above, const char *other)
 {

@@ -104,7 +104,8 @@ static int make_directory(const struct config *c, struct fail *fail)
 	return 0;
 }
 
-/* Either name is the whole new text afterwards, or nothing has changed: what is half written has another name. */
+/* Either name is the whole new text afterwards, or nothing has changed: what is half written has
+ * another name. */
 static int write_beside(int dir_fd, const char *beside, const char *text, size_t len)
 {
 	_cleanup_(fd_closep) int fd =
@@ -189,7 +190,7 @@ int sets_each_word(const char *list, int (*f)(const char *word, size_t len, void
 	return r;
 }
 
-/* --- what holds for every box ---------------------------------------------------------------------- */
+/* --- what holds for every box ----------------------------------------------------------------- */
 
 struct list {
 	struct buf *text;
@@ -246,7 +247,7 @@ int sets_check_settings(const struct config *c, struct fail *fail)
 	return add_settings(c, &text, fail);
 }
 
-/* --- the files --------------------------------------------------------------------------------------- */
+/* --- the files -------------------------------------------------------------------------------- */
 
 /* Is it a file of rules? Then ret is the name of its set. -EINVAL: its name cannot be a set's. */
 static int set_of_file(const char *file, char ret[static POLICY_SET_NAME_SIZE])
@@ -340,7 +341,7 @@ static int add_files(const struct config *c, struct buf *text, struct fail *fail
 	return r;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 struct wanted {
 	const struct policy_sets *sets;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the process of a room: another user, no capability, nothing inherited but what it is given. */
+/* Starts the process of a room: another user, no capability, nothing inherited but what it is
+ * given. */
 #pragma once
 
 #include "base/fail.h"
@@ -25,8 +26,8 @@ struct spawn {
 };
 
 /*
- * It ends with us, at the latest. The caller owns the pidfd and reaps the process. A program that cannot be started
- * ends with SPAWN_CAN_NOT_START and has said why.
+ * It ends with us, at the latest. The caller owns the pidfd and reaps the process. A program that
+ * cannot be started ends with SPAWN_CAN_NOT_START and has said why.
  */
 _must_check_ int spawn_room(const struct spawn *s, pid_t *ret_pid, int *ret_pidfd,
 			    struct fail *fail);

@@ -33,7 +33,8 @@ static uid_t unused_among(uid_t first, uint64_t count, uint64_t start)
 	return 0;
 }
 
-/* Two services on one machine should not be one user, so where to begin depends on the directory. */
+/* Two services on one machine should not be one user, so where to begin depends on the directory.
+ */
 static uid_t unused_id(const struct stat *db)
 {
 	if (db->st_uid >= UNUSED_FIRST && db->st_uid < UNUSED_FIRST + UNUSED_COUNT &&
@@ -43,7 +44,8 @@ static uid_t unused_id(const struct stat *db)
 			    (uint64_t)db->st_ino * 31 + (uint64_t)db->st_dev);
 }
 
-/* It owns nothing that has to be found again, so any will do: two that run at once seldom have the same. */
+/* It owns nothing that has to be found again, so any will do: two that run at once seldom have the
+ * same. */
 uid_t state_unused_egress_id(void)
 {
 	return unused_among(UNUSED_EGRESS_FIRST, UNUSED_EGRESS_COUNT, (uint64_t)getpid());
@@ -75,8 +77,8 @@ static int server_ids(const struct config *c, const struct stat *db, uid_t *ret_
 	return 0;
 }
 
-/* mkdir -p, for everything above the last component too: a user may not have ~/.local yet. 1: the last
- * one was made, 0: it was there. */
+/* mkdir -p, for everything above the last component too: a user may not have ~/.local yet. 1: the
+ * last one was made, 0: it was there. */
 static int make_directories(const char *path, struct fail *fail)
 {
 	char part[CONFIG_TEXT_SIZE];
@@ -141,7 +143,8 @@ static int open_top(struct state *s, enum state_how how, struct fail *fail)
 	return check_ours(s->dir_fd, s->path, fail);
 }
 
-/* A file that is not the old owner's own is not one the store made; descriptors keep it the same file. */
+/* A file that is not the old owner's own is not one the store made; descriptors keep it the same
+ * file. */
 static int give_file(int db_fd, const char *name, uid_t from, uid_t uid, gid_t gid)
 {
 	_cleanup_(fd_closep) int fd =
@@ -174,7 +177,8 @@ static int give_database(struct state *s, uid_t from, uid_t uid, gid_t gid, stru
 	return 0;
 }
 
-/* A directory that is its owner's before anybody can find it: who comes second must not take it for root's. */
+/* A directory that is its owner's before anybody can find it: who comes second must not take it for
+ * root's. */
 static int prepare_db(const struct state *s, const char *name, const struct config *c,
 		      struct fail *fail)
 {

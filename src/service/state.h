@@ -7,8 +7,8 @@
  *	  local.key 0600  the first key, for the person who started the service
  *	  …               what else the warden keeps: its own, 0700
  *
- * The server room owns STATE/db, so root must not open by name what is in it: a program that wants to use the store
- * becomes that owner first (state_become_server()).
+ * The server room owns STATE/db, so root must not open by name what is in it: a program that wants
+ * to use the store becomes that owner first (state_become_server()).
  */
 #pragma once
 
@@ -35,8 +35,8 @@ struct state {
 		.dir_fd = -EBADF, .db_fd = -EBADF                                                  \
 	}
 
-/* Opens the directories. The user is config's server.user, an unused id where there is no such user, or,
- * without root, the user we are. */
+/* Opens the directories. The user is config's server.user, an unused id where there is no such
+ * user, or, without root, the user we are. */
 _must_check_ int state_open(const struct config *c, enum state_how how, struct state *ret,
 			    struct fail *fail);
 void state_done(struct state *s);

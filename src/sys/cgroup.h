@@ -6,8 +6,8 @@
  *	<base>/glovebox/<name>            the box: the cap for everything in it
  *	<base>/glovebox/<name>/agent      v2 only (v2 forbids processes in inner nodes)
  *	<base>/glovebox/<name>/exec-<n>   one command and its descendants, with its own limits
- *	<base>/glovebox/<name>.exec-<n>   the same on v1's cpu and cpuacct, where a box without a CPU
- *	                                  cap needs no directory of its own
+ *	<base>/glovebox/<name>.exec-<n>   the same on v1's cpu and cpuacct, where a box without a
+ *	                                  CPU cap needs no directory of its own
  *
  * A box may do without the leaves in v1's memory and pids: see cgroup_can_share().
  *
@@ -186,7 +186,7 @@ int cgroup_exec_remove(struct cgroup_box *b, struct cgroup_exec *e);
 void cgroup_exec_close(struct cgroup_exec *e); /* descriptors only; the box removes the leaf */
 
 /*
- * Whoever keeps a thousand boxes keeps no descriptors for them: settle closes all, and nothing else
+ * A process with a thousand boxes keeps no descriptors for them: settle closes all, and nothing else
  * here may be called before reopen, the box first.
  */
 void cgroup_box_settle(struct cgroup_box *b);

@@ -16,8 +16,8 @@
 
 /*
  * The root of the built-in templates. /etc is made here, not borrowed: its users, hosts and machine
- * id are invented. What runtimes need of the host's configuration is copied from a short list, and of
- * that only what every user of the host may read anyway.
+ * id are invented. What runtimes need of the host's configuration is copied from a short list, and
+ * of that only what every user of the host may read anyway.
  */
 
 #define COPY_MAX (UINT64_C(64) << 20)
@@ -88,15 +88,15 @@ static const struct {
 			     "password required pam_deny.so\nsession required pam_deny.so\n" },
 	{ "etc/hosts", "127.0.0.1 localhost glovebox\n::1 localhost glovebox\n" },
 	{ "etc/hostname", "glovebox\n" },
-	/* Where egress answers when the box has network. When it has none, nobody is there, and the kernel says so at
-	 * once. The comment is for a reader of the file. */
+	/* Where egress answers when the box has network. When it has none, nobody is there, and the
+	 * kernel says so at once. The comment is for a reader of the file. */
 	{ "etc/resolv.conf", "# answered for a sandbox that has network, by its rules\n"
 			     "nameserver 127.0.0.53\noptions timeout:2 attempts:1\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "etc/machine-id", "00000000000000000000000000000001\n" },
 	{ "etc/shells", "/bin/sh\n/bin/bash\n" },
-	/* `bash -l -c` reads it before each command, so it says nothing and starts nothing. A PATH that was
-	 * given stays. */
+	/* `bash -l -c` reads it before each command, so it says nothing and starts nothing. A PATH
+	 * that was given stays. */
 	{ "etc/profile",
 	  ": \"${PATH:=" WIRE_BOX_PATH "}\"\n"
 	  "export PATH\n"
@@ -344,8 +344,8 @@ static void remove_tree(const char *path)
 	(void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Roots of earlier states of this host that no box can use any more, and what broken-off builds left:
- * the caller holds the lock, so nobody is building now. */
+/* Roots of earlier states of this host that no box can use any more, and what broken-off builds
+ * left: the caller holds the lock, so nobody is building now. */
 static void prune(const char *dir)
 {
 	time_t long_ago = time(NULL) - TEMPLATE_KEEP_SECONDS;

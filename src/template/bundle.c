@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 
 /*
- * Java trusts what is in a store of its own, which on Debian is /etc/ssl/certs/java/cacerts for every JDK of the
- * distribution. keytool adds to it; started once for each certificate it would take a second each, so it gets them
- * all in a store that is written here.
+ * Java trusts what is in a store of its own, which on Debian is /etc/ssl/certs/java/cacerts for
+ * every JDK of the distribution. keytool adds to it; started once for each certificate it would
+ * take a second each, so it gets them all in a store that is written here.
  */
 
 #define KEYTOOL "/usr/bin/keytool"
@@ -300,8 +300,8 @@ int bundle_read(const char *path, struct buf *ret, struct fail *fail)
 	return 0;
 }
 
-/* etc/ssl/certs of the root. Some hosts have a link there, which leads to nothing in a box: then a directory of our
- * own. */
+/* etc/ssl/certs of the root. Some hosts have a link there, which leads to nothing in a box: then a
+ * directory of our own. */
 static int open_certs(int root_fd)
 {
 	int fd;

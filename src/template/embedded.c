@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The directories above a name, which may be there already: nobody else has ever been in this tree. */
+/* The directories above a name, which may be there already: nobody else has ever been in this tree.
+ */
 static int make_parents(int dir_fd, const char *name)
 {
 	char path[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of the built-in root that this program carries: the interpreters' side in a box (kernels/) and
- * what they load. tools/embed makes the table while building; kernels/meson.build says of what.
+ * Files of the built-in root that this program carries: the interpreters' side in a box (kernels/)
+ * and what they load. tools/embed makes the table while building; kernels/meson.build says of what.
  */
 #pragma once
 

@@ -28,8 +28,8 @@ static bool key_is_missing(int err)
 	return err == ENOENT || err == ENOTDIR || err == EACCES;
 }
 
-/* Nobody waits until a root is on the disk: what was made before the machine started anew may be half there, with every
- * name in its place. So each boot makes its own. */
+/* Nobody waits until a root is on the disk: what was made before the machine started anew may be
+ * half there, with every name in its place. So each boot makes its own. */
 static int mix_boot(uint64_t *hash)
 {
 	_cleanup_(fd_closep) int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -45,8 +45,9 @@ static int mix_boot(uint64_t *hash)
 }
 
 /*
- * Computed at every run, so it looks at few places: packages replace files by renaming, which changes
- * the directory's time. What they change deeper down is picked up with the next change up here.
+ * Computed at every run, so it looks at few places: packages replace files by renaming, which
+ * changes the directory's time. What they change deeper down is picked up with the next change up
+ * here.
  */
 int template_base_key(const char *ca_bundle, uint64_t *ret)
 {
@@ -78,7 +79,8 @@ int template_base_key(const char *ca_bundle, uint64_t *ret)
 
 		if (stat(ca_bundle, &st) < 0)
 			return -errno;
-		/* Other bytes cannot come into a file without its ctime changing, whatever else is set back. */
+		/* Other bytes cannot come into a file without its ctime changing, whatever else is
+		 * set back. */
 		hash = mix_stat(mix(hash, (uint64_t)st.st_size), &st);
 		hash = mix(hash, (uint64_t)st.st_ctim.tv_sec);
 		hash = mix(hash, (uint64_t)st.st_ctim.tv_nsec);

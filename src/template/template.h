@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Templates: what a box's file system starts from. The built-in ones, `base` and
- * `code-interpreter-v1`, borrow the host's /usr read-only and add a small root of their own: an /etc
- * with invented users and the few configuration files that language runtimes look for. A directory
- * (a name with a slash in it) is used as the whole root file system.
+ * `code-interpreter-v1`, borrow the host's /usr read-only and add a small root of their own: an
+ * /etc with invented users and the few configuration files that language runtimes look for. A
+ * directory (a name with a slash in it) is used as the whole root file system.
  */
 #pragma once
 
@@ -18,13 +18,14 @@ struct template
 	const char *usr;     /* lower layer of /usr, or NULL */
 };
 
-/* Finds a template, building the built-in root on first use. ca_bundle: a file with certificates that programs in a
- * built-in one shall trust besides the host's (bundle.h), or "". -ENOENT when there is no such template. */
+/* Finds a template, building the built-in root on first use. ca_bundle: a file with certificates
+ * that programs in a built-in one shall trust besides the host's (bundle.h), or "". -ENOENT when
+ * there is no such template. */
 _must_check_ int template_open(const char *name, const char *ca_bundle, struct template *ret,
 			       struct fail *fail);
 
-/* The same, but builds nothing and makes nothing: TEMPLATE_UNBUILT when it is a built-in one whose root is still to be
- * made. */
+/* The same, but builds nothing and makes nothing: TEMPLATE_UNBUILT when it is a built-in one whose
+ * root is still to be made. */
 #define TEMPLATE_UNBUILT 1
 _must_check_ int template_find(const char *name, const char *ca_bundle, struct template *ret,
 			       struct fail *fail);

@@ -165,7 +165,8 @@ static void try_box(struct doctor *d)
 		    json_array_size(json_object_get(isolation, "namespaces")) >= 6;
 }
 
-/* Another file, which a security module may treat in another way. After try_box(), who made what it needs. */
+/* Another file, which a security module may treat in another way. After try_box(), who made what it
+ * needs. */
 static void try_front(struct doctor *d)
 {
 	const char *const args[] = { d->front, "run", "--local",   "--timeout",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox doctor: what this machine offers boxes. doctor.c reads the command line and has the table
- * of checks, print.c shows what they found, fix.c repairs, the others hold the checks by subject. A check tries the thing itself wherever it can; sysctls only explain why it
- * did not work.
+ * glovebox doctor: what this machine offers boxes. doctor.c reads the command line and has the
+ * table of checks, print.c shows what they found, fix.c repairs, the others hold the checks by
+ * subject. A check tries the thing itself wherever it can; sysctls only explain why it did not
+ * work.
  */
 #pragma once
 
@@ -62,7 +63,8 @@ enum doctor_level doctor_needed(const struct doctor *d);
 bool doctor_is_blocked(const struct doctor *d, struct doctor_result *r);
 
 /* probe.c: tries something in a child in new namespaces, as the root of the user namespace if
- * that is one of them. 0 or the error of making them or of the attempt; -ECHILD when it was killed. */
+ * that is one of them. 0 or the error of making them or of the attempt; -ECHILD when it was killed.
+ */
 int doctor_probe(uint64_t namespaces, int (*attempt)(void));
 
 /* The same as another user, which takes root. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor --fix. Changes only what keeps boxes from running and can be taken back by removing one file
- * or one line; settings that merely harden the host stay its owner's business. What is fine already
- * is not touched, so a second run changes nothing.
+ * doctor --fix. Changes only what keeps boxes from running and can be taken back by removing one
+ * file or one line; settings that merely harden the host stay its owner's business. What is fine
+ * already is not touched, so a second run changes nothing.
  */
 #include "base/buf.h"
 #include "cli/doctor/doctor.h"

@@ -79,7 +79,8 @@ int doctor_probe_as(uid_t uid, gid_t gid, uint64_t namespaces, int (*attempt)(vo
 		return wait_errno(pid);
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		_exit(errno);
-	/* A process that changed its ids does not own its files in /proc until it is dumpable again. */
+	/* A process that changed its ids does not own its files in /proc until it is dumpable
+	 * again. */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		_exit(errno);
 	_exit(-doctor_probe(namespaces, attempt));

@@ -67,7 +67,7 @@ static json_t *rules_json(const struct policy_set *set)
 	return rules;
 }
 
-/* --- ls ------------------------------------------------------------------------------------------------ */
+/* --- ls --------------------------------------------------------------------------------------- */
 
 static int set_is_word(const char *word, size_t len, void *arg)
 {
@@ -111,7 +111,7 @@ int egress_set_ls(struct egress_request *q)
 	return q->json ? print_json(all) : set_finish();
 }
 
-/* --- show ---------------------------------------------------------------------------------------------- */
+/* --- show ------------------------------------------------------------------------------------- */
 
 /* What people wrote, comments too. */
 static void print_text(const struct buf *text)
@@ -151,7 +151,7 @@ int egress_set_show(struct egress_request *q)
 	return set_finish();
 }
 
-/* --- save, rm -------------------------------------------------------------------------------------------- */
+/* --- save, rm --------------------------------------------------------------------------------- */
 
 static int add_words(const struct egress_request *q, struct buf *text)
 {

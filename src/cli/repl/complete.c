@@ -66,7 +66,8 @@ struct scan {
 	bool in_string;
 	bool block;
 	bool command; /* a shell's next word is a command */
-	char before; /* the last character that is neither blank nor comment; 0 at the beginning of a line */
+	/* the last character that is neither blank nor comment; 0 at the beginning of a line */
+	char before;
 	char any; /* the same, of earlier lines too */
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When is what was typed a whole cell? A simple rule that needs no parser and does not ask the interpreter: it goes
- * on while a bracket, a string or (in a shell) a compound command is open, or behind a line that ends in a way that
- * calls for another. In Python a line that ends with a colon begins a block, which an empty line ends. What the rule
- * gets wrong is never lost: two empty lines always end a cell.
+ * When is what was typed a whole cell? A simple rule that needs no parser and does not ask the
+ * interpreter: it goes on while a bracket, a string or (in a shell) a compound command is open, or
+ * behind a line that ends in a way that calls for another. In Python a line that ends with a colon
+ * begins a block, which an empty line ends. What the rule gets wrong is never lost: two empty lines
+ * always end a cell.
  */
 #pragma once
 

@@ -350,7 +350,7 @@ static void remove_before(struct edit *e)
 	remove_range(e, e->cursor - n, e->cursor);
 }
 
-/* --- history ------------------------------------------------------------------------------------ */
+/* --- history ---------------------------------------------------------------------------------- */
 
 void edit_remember(struct edit *e, const char *line)
 {
@@ -395,7 +395,7 @@ void edit_done(struct edit *e)
 	buf_done(&e->line);
 }
 
-/* --- keys ----------------------------------------------------------------------------------------- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 static void move_key(struct edit *e, uint32_t key)
 {
@@ -498,7 +498,7 @@ static int on_key(struct edit *e, uint32_t key)
 	}
 }
 
-/* --- a line --------------------------------------------------------------------------------------- */
+/* --- a line ----------------------------------------------------------------------------------- */
 
 static int edit_keys(struct edit *e)
 {
@@ -533,8 +533,9 @@ int edit_line(struct edit *e, const char *prompt, const char *indent)
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
 	/*
-	 * While a cell runs, keys stay keys for the next line: in a line mode the terminal would keep
-	 * Ctrl-D, for one, as something that no later read can tell. Only Ctrl-C and Ctrl-Z act at once.
+	 * While a cell runs, keys stay keys for the next line: in a line mode the terminal would
+	 * keep Ctrl-D, for one, as something that no later read can tell. Only Ctrl-C and Ctrl-Z
+	 * act at once.
 	 */
 	between = raw;
 	between.c_lflag |= ISIG;

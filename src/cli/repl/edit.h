@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line typed at a terminal, with the keys that everybody's fingers know: arrows, Home, End, Delete, and Ctrl-A
- * B C D E F H K L N P U W. A line longer than the terminal is wide is shown in part, around the cursor. Pasted
- * text (bracketed paste) comes line by line and is marked, so that nothing runs in the middle of it. A library
- * would do more; it would also be linked into the program that makes boxes.
+ * One line typed at a terminal, with the keys that everybody's fingers know: arrows, Home, End,
+ * Delete, and Ctrl-A B C D E F H K L N P U W. A line longer than the terminal is wide is shown in
+ * part, around the cursor. Pasted text (bracketed paste) comes line by line and is marked, so that
+ * nothing runs in the middle of it. A library would do more; it would also be linked into the
+ * program that makes boxes.
  */
 #pragma once
 
@@ -44,7 +45,8 @@ enum edit_end {
 	EDIT_SIGNAL,    /* signal_fd can be read */
 };
 
-/* Reads a line from the terminal at descriptor 0, showing it at 1; indent is what it begins with. */
+/* Reads a line from the terminal at descriptor 0, showing it at 1; indent is what it begins with.
+ */
 _must_check_ int edit_line(struct edit *e, const char *prompt, const char *indent);
 
 /* Keeps a line for the arrow keys. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells in a box of our own. The interpreter is a child of the box's agent, started as any program there; a cell is an
- * operation, and what comes on its socket is hostile: checked by wire_check(), then by the state we are in.
+ * Cells in a box of our own. The interpreter is a child of the box's agent, started as any program
+ * there; a cell is an operation, and what comes on its socket is hostile: checked by wire_check(),
+ * then by the state we are in.
  *
- * Time limits of a cell are kept by the agent, which can interrupt without ending the box. It cannot be trusted with
- * that: a cell that is not over some seconds after its limit ends the box. Memory and files are the kernel's to limit,
- * and memory alone is looked after here, as in a sandbox of a service.
+ * Time limits of a cell are kept by the agent, which can interrupt without ending the box. It
+ * cannot be trusted with that: a cell that is not over some seconds after its limit ends the box.
+ * Memory and files are the kernel's to limit, and memory alone is looked after here, as in a
+ * sandbox of a service.
  */
 #include "cli/repl/repl.h"
 
@@ -125,7 +127,8 @@ static const char *reason_name(const struct wire_cell_end *end)
 	return end->died && end->reason == WIRE_CELL_DONE ? "died" : names[end->reason];
 }
 
-/* What a cell did that nobody but we can tell: it reached a limit, or its interpreter is gone. NULL: neither. */
+/* What a cell did that nobody but we can tell: it reached a limit, or its interpreter is gone.
+ * NULL: neither. */
 static const char *why_ended(struct local *l, const struct run_limits *limits,
 			     const struct wire_cell_end *end, char *ret, size_t size)
 {
@@ -218,7 +221,7 @@ static struct local *local_of(const struct repl *r)
 	return r->here;
 }
 
-/* --- the box ------------------------------------------------------------------------------------ */
+/* --- the box ---------------------------------------------------------------------------------- */
 
 static int local_make_box(struct repl *r, struct local *l, struct fail *fail)
 {
@@ -281,7 +284,7 @@ static void local_close(struct repl *r)
 	r->here = NULL;
 }
 
-/* --- waiting ------------------------------------------------------------------------------------ */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* RX-18: see box_weight(). Only for a change that matters. */
 static void weigh(struct local *l, uint32_t cpu_milli, uint32_t tasks)
@@ -375,7 +378,7 @@ static int local_next_frame(struct repl *r, int sock, uint64_t deadline_us, stru
 	return 0;
 }
 
-/* --- the interpreter ---------------------------------------------------------------------------- */
+/* --- the interpreter -------------------------------------------------------------------------- */
 
 static int why_not_started(struct repl *r, const struct wire_failed *f, struct fail *fail)
 {
@@ -439,7 +442,7 @@ static int local_restart(struct repl *r, struct fail *fail)
 	return e;
 }
 
-/* --- a cell --------------------------------------------------------------------------------------- */
+/* --- a cell ----------------------------------------------------------------------------------- */
 
 /* Follows a cell to its end. 1: there was no interpreter to run it. */
 static int local_follow(struct repl *r, int sock, struct fail *fail)
@@ -488,7 +491,8 @@ static int local_cell(struct repl *r, const char *code, size_t len, struct fail 
 	int e = 1;
 
 	(void)snprintf(cell.context, sizeof(cell.context), "%s", r->language.name);
-	/* An interpreter that ended meanwhile is started again; one that cannot live is not, for ever. */
+	/* An interpreter that ended meanwhile is started again; one that cannot live is not, for
+	 * ever. */
 	for (int attempt = 0; e == 1 && attempt < 2; attempt++) {
 		_cleanup_(fd_closep) int sock = -EBADF;
 

@@ -20,9 +20,10 @@ static int lost(struct repl *r, const struct fail *fail, int e)
 	return cli_error(CLI_FAILURE, "%s", fail->msg);
 }
 
-/* --- one request per line ------------------------------------------------------------------------- */
+/* --- one request per line --------------------------------------------------------------------- */
 
-/* A request that is none fails like a cell, so that the other side, who waits for an end, gets one. */
+/* A request that is none fails like a cell, so that the other side, who waits for an end, gets one.
+ */
 static int pipe_refuse(struct repl *r, const char *why)
 {
 	json_t *error = json_pack("{ss ss ss ss}", "type", "error", "name", "BadRequest", "value",
@@ -123,7 +124,7 @@ static int serve_requests(struct repl *r)
 	return e < 0 ? lost(r, &fail, e) : failed;
 }
 
-/* --- cells as they are ---------------------------------------------------------------------------- */
+/* --- cells as they are ------------------------------------------------------------------------ */
 
 static bool is_blank(const char *text, size_t len)
 {

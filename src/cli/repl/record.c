@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What :save writes: the cells, each below a line that begins with "# %%", with what they printed as comments. Editors
- * know such files as notebooks, and `glovebox repl <FILE` runs them again.
+ * What :save writes: the cells, each below a line that begins with "# %%", with what they printed
+ * as comments. Editors know such files as notebooks, and `glovebox repl <FILE` runs them again.
  */
 #include "cli/repl/repl.h"
 

@@ -158,7 +158,8 @@ static int use_language(struct repl *r, const char *name, struct fail *fail)
 	wanted.pids = wanted.pids ? wanted.pids : PIDS_DEFAULT;
 	wanted.output_bytes = wanted.output_bytes ? wanted.output_bytes : OUTPUT_DEFAULT;
 	*limits = run_step_limits(&wanted, &r->language.run_limits);
-	/* People think between cells, and some cells take long: no time limit unless one is given. */
+	/* People think between cells, and some cells take long: no time limit unless one is given.
+	 */
 	limits->timeout_us = r->q.given.timeout_us;
 	limits->cpu_time_us = r->q.given.cpu_time_us;
 	vars = (struct language_vars){

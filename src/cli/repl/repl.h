@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glovebox repl: a notebook prompt. repl.c is the verb, prompt.c asks people for cells (edit.c reads
- * their lines, complete.c tells when a cell is whole) and pipe.c takes them from programs, local.c
- * and service.c are the places where cells run, show.c shows what comes of them, record.c keeps it
- * for :save.
+ * glovebox repl: a notebook prompt. repl.c is the verb, prompt.c asks people for cells (edit.c
+ * reads their lines, complete.c tells when a cell is whole) and pipe.c takes them from programs,
+ * local.c and service.c are the places where cells run, show.c shows what comes of them, record.c
+ * keeps it for :save.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
 
 struct repl;
 
-/* Where cells run. Each returns negative with *fail filled when there is no use in going on; -EINTR without a message
- * when a signal to us says that it is over. */
+/* Where cells run. Each returns negative with *fail filled when there is no use in going on; -EINTR
+ * without a message when a signal to us says that it is over. */
 struct repl_place {
 	int (*open)(struct repl *r, struct fail *fail);
 	/* To its end, showing what it says: repl_show_output() and repl_show_event(). */
@@ -62,8 +62,8 @@ int repl_pipe(struct repl *r);
 /* Runs one cell. 0 whatever came of it; negative when it was the last. */
 _must_check_ int repl_run(struct repl *r, const char *code, size_t len, struct fail *fail);
 
-/* What a cell prints, and everything else that it says: an object with a `type`, as E2B's interpreter has them.
- * Both are hostile. -EPIPE: nobody reads it any more. */
+/* What a cell prints, and everything else that it says: an object with a `type`, as E2B's
+ * interpreter has them. Both are hostile. -EPIPE: nobody reads it any more. */
 _must_check_ int repl_show_output(struct repl *r, bool is_err, const void *data, size_t len);
 _must_check_ int repl_show_event(struct repl *r, const json_t *event);
 /* Our own words, on a line of their own. */

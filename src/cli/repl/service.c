@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells in a sandbox of a service. glovebox-client makes the sandbox and speaks HTTP; requests go to it through a pipe
- * and its answers come through another, one JSON object per line each (src/client/repl_request.c has the other side).
+ * Cells in a sandbox of a service. glovebox-client makes the sandbox and speaks HTTP; requests go
+ * to it through a pipe and its answers come through another, one JSON object per line each
+ * (src/client/repl_request.c has the other side).
  */
 #include "cli/repl/repl.h"
 

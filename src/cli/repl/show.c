@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a cell says, for people and for programs. All of it is hostile: on a terminal it is defused (run_emit). */
+/* What a cell says, for people and for programs. All of it is hostile: on a terminal it is defused
+ * (run_emit). */
 #include "cli/repl/repl.h"
 
 #include "base/io.h"

@@ -12,7 +12,7 @@
 #define ANSWER_SECONDS 120L
 #define AGENT_PORT 49983u
 
-/* --- where the service is ----------------------------------------------------------------------------- */
+/* --- where the service is --------------------------------------------------------------------- */
 
 static int read_small(const char *path, char *ret, size_t size)
 {
@@ -99,7 +99,7 @@ void api_close(struct api *a)
 	explicit_bzero(a, sizeof(*a));
 }
 
-/* --- one request -------------------------------------------------------------------------------------------- */
+/* --- one request ------------------------------------------------------------------------------ */
 
 char *api_escape(const char *text)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Talking to a running service. Where it is and which key to use: E2B_API_URL and E2B_API_KEY, else what the service
- * on this machine left for its user (service.json in the runtime directory, local.key in its state directory).
+ * Talking to a running service. Where it is and which key to use: E2B_API_URL and E2B_API_KEY, else
+ * what the service on this machine left for its user (service.json in the runtime directory,
+ * local.key in its state directory).
  */
 #pragma once
 
@@ -34,9 +35,9 @@ struct api_sandbox {
 };
 
 /*
- * One request with JSON both ways; body is taken over and may be NULL. 0 and the answer (NULL when it had none) for
- * a 2xx; otherwise -ENOENT for a 404, -EBUSY for a 409, -EACCES for a 401 or 403, -EPROTO for the rest,
- * with what the service said in *fail.
+ * One request with JSON both ways; body is taken over and may be NULL. 0 and the answer (NULL when
+ * it had none) for a 2xx; otherwise -ENOENT for a 404, -EBUSY for a 409, -EACCES for a 401 or 403,
+ * -EPROTO for the rest, with what the service said in *fail.
  */
 _must_check_ int api_call(struct api *a, const char *method, const char *path, json_t *body,
 			  json_t **ret, struct fail *fail);
@@ -58,13 +59,15 @@ _must_check_ int api_rpc(struct api *a, const struct api_sandbox *b, const char 
 _must_check_ int api_sandbox_call(struct api *a, const struct api_sandbox *b, const char *method,
 				  const char *path, json_t *body, json_t **ret, struct fail *fail);
 
-/* --- for the verbs that stream ---------------------------------------------------------------------- */
+/* --- for the verbs that stream ---------------------------------------------------------------- */
 
-/* A handle of its own with address, key or token, and headers set; *ret_headers is freed after the transfer. */
+/* A handle of its own with address, key or token, and headers set; *ret_headers is freed after the
+ * transfer. */
 CURL *api_handle(struct api *a, const struct api_sandbox *b, const char *path,
 		 struct curl_slist **ret_headers);
 
-/* What a transfer that failed should be reported as; status is the HTTP status, text the body's first bytes. */
+/* What a transfer that failed should be reported as; status is the HTTP status, text the body's
+ * first bytes. */
 int api_failed(CURLcode code, long status, const char *text, size_t len, struct fail *fail);
 
 /* Percent-encodes one part of a path or query; free() it. */

@@ -193,7 +193,8 @@ int stream_post(struct stream_events *events, struct api *a, const struct api_sa
 	return 0;
 }
 
-/* What was refused for coming too often was not looked at: it is kept until the service wants to hear it. */
+/* What was refused for coming too often was not looked at: it is kept until the service wants to
+ * hear it. */
 static bool post_later(struct stream_state *st, CURLcode code, long status)
 {
 	struct post *p = &st->post;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single files into a sandbox and out of it, streamed. Paths are the sandbox's own; nothing here resolves them. */
+/* Single files into a sandbox and out of it, streamed. Paths are the sandbox's own; nothing here
+ * resolves them. */
 #pragma once
 
 #include "client/api/api.h"

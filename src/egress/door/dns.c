@@ -3,13 +3,16 @@
  * DNS for boxes. No question is ever passed on: for a name that a box's rules allow it gets the
  * addresses that were checked for it, and nothing else is known here.
  *
- *	a name that is not allowed	NXDOMAIN, without a record that would let anybody keep that. REFUSED would be truer, but
- *					musl takes no notice of it and waits for its time-out, glibc asks again, and Go and
- *					glibc call it a temporary failure, upon which programs try again. Who asks with EDNS is
+ *	a name that is not allowed      NXDOMAIN, without a record that would let anybody keep
+ *	that. REFUSED would be truer, but
+ *					musl takes no notice of it and waits for its time-out,
+ *					glibc asks again, and Go and
+ *					glibc call it a temporary failure, upon which programs
+ *					try again. Who asks with EDNS is
  *					told "blocked" besides
  *	A and AAAA of an allowed name	the addresses, each of them checked (NW-08)
- *	other types of it		nothing, NOERROR: among them HTTPS and SVCB, which would bring the keys to hide a name
- *					in TLS from us
+ *	other types of it		nothing, NOERROR: among them HTTPS and SVCB, which would
+ *	                   bring the keys to hide a name in TLS from us
  *	localhost			the loopback addresses, as RFC 6761 has it
  *	what could not be found out	SERVFAIL
  */

@@ -37,7 +37,8 @@ enum conn_step {
 	STEP_UPSTREAM, /* asking the proxy of this machine's network to let us through */
 	STEP_TLS,      /* our handshake with the host */
 	STEP_RELAY,
-	STEP_LINGER, /* all is said; what still comes is thrown away, so that our last words are read */
+	/* all is said; what still comes is thrown away, so that our last words are read */
+	STEP_LINGER,
 };
 
 /* What is done with what the client sends. */
@@ -78,8 +79,9 @@ struct conn {
 	uint64_t since_us, active_us;
 
 	struct target target;
-	bool name_is_hint;     /* it was allowed by its address; the name is only told to people */
-	bool name_is_optional; /* only requests to hosts that headers are added for are looked into */
+	bool name_is_hint; /* it was allowed by its address; the name is only told to people */
+	/* only requests to hosts that headers are added for are looked into */
+	bool name_is_optional;
 	bool is_told_address;      /* our DNS gave the box this address: it is dialed as it is */
 	bool by_name;              /* a rule names it: what it says must name the same */
 	bool is_proved;            /* it does */

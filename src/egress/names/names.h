@@ -12,7 +12,8 @@ struct resolve {
 	/* the result */
 	enum policy_reason reason; /* ALLOWED or LEARNING: there are addresses */
 	struct net_address addresses[EGRESS_ADDRESSES_MAX];
-	size_t n_addresses; /* all of them checked: if one may not be reached, none is given (NW-08) */
+	/* all of them checked: if one may not be reached, none is given (NW-08) */
+	size_t n_addresses;
 	bool by_name;
 	bool not_there; /* with NO_ADDRESS: no such name exists */
 	uint32_t ttl_s;

@@ -42,7 +42,8 @@ enum hello {
 	HELLO_NOT_TLS,
 	HELLO_BAD, /* TLS, but cannot be understood in only one way */
 	HELLO_NO_NAME,
-	HELLO_HIDDEN, /* encrypted_client_hello: the name that we see may not be the one that is meant */
+	/* encrypted_client_hello: the name that we see may not be the one that is meant */
+	HELLO_HIDDEN,
 	HELLO_NAME,
 };
 

@@ -30,7 +30,8 @@ void talk_free(struct talk *t);
 void talk_freep(struct talk **t);
 
 /*
- * Opens the operation. These and talk_recv() return 0 (talk_recv: 1 with a frame that passed wire_check()), or
+ * Opens the operation. These and talk_recv() return 0 (talk_recv: 1 with a frame that passed
+ * wire_check()), or
  *	-ENOTCONN	the sandbox is gone or paused
  *	-EPROTO		the agent broke the protocol
  *	-ETIMEDOUT	no answer in time

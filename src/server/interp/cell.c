@@ -229,7 +229,8 @@ int interp_cell_begin(struct interp_cell *c, struct rpc_error *e)
  * Following a cell: from the agent's frames to the client's lines. The order is the protocol's and
  * the agent is held to it:
  *
- *	STARTED, then OUT, ERR, SPILLED and events (EVENT…, EVENT_END) in any number, then CELL_END; or FAILED alone
+ *	STARTED, then OUT, ERR, SPILLED and events (EVENT…, EVENT_END) in any number, then
+ *	CELL_END; or FAILED alone
  *
  * One of the events at most is an error. Of those that show nothing there may be a few: to read
  * them is work, and as nobody has to read what comes of it, nothing else would hold a cell back.
