@@ -61,7 +61,7 @@ _must_check_ int agent_become_user(const struct agent_user *user);
 /* For programs. uid 0 keeps the box root's short list, nobody else keeps anything. */
 _must_check_ int agent_become_payload(const struct agent_user *user);
 
-/* For file trees of a one-shot run: the user without a name. */
+/* For file trees of a run: the user without a name. */
 _must_check_ int agent_become(uint32_t uid, uint32_t gid);
 
 /* In the agent itself: what only commands of uid 0 need is put aside until a child asks for it. */

@@ -282,7 +282,7 @@ def test_secrets_untold(_):
         assert service.wait_for(lambda: [entry for entry in log(box) if gone in entry["message"]]), log(box)
 
 
-# --- one-shot runs -----------------------------------------------------------------------------------
+# --- runs --------------------------------------------------------------------------------------------
 
 def test_run(_):
     """POST /v1/run: none without being asked for, and with it what the run did"""
