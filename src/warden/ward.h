@@ -58,7 +58,7 @@ struct ward {
 	/* the zygote (enum warden_zygote) of its context from the pool; 0: none */
 	uint32_t prepared;
 
-	/* boxes/guard.c */
+	/* boxes/memory.c */
 	bool hot;         /* beyond its memory limit, or near it and growing */
 	uint64_t look_us; /* when it is looked at for that */
 	uint64_t charged; /* what was seen then, */

@@ -19,7 +19,7 @@
 #include "warden/ward.h"
 #include "warden/warden.h"
 
-/* The server's process: link/room.c. */
+/* The server's process: link/server.c. */
 struct outgoing;
 
 struct room {

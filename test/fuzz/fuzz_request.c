@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "base/utf8.h"
-#include "server/http/check.h"
+#include "server/http/schema.h"
 #include "server/http/host.h"
 #include "server/http/uri.h"
 

@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "server/envd/envd.h"
-#include "server/envd/http.h"
+#include "server/envd/file_head.h"
 
 static struct rpc_error e;
 

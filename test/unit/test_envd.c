@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "server/envd/envd.h"
-#include "server/envd/http.h"
+#include "server/envd/file_head.h"
 #include "server/http/head_field.h"
 
 static struct rpc_error e;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/http/check.h"
+#include "server/http/schema.h"
 #include "server/rpc/rpc.h"
 
 static struct rpc_error e;

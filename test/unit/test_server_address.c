@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "server/http/host.h"
-#include "server/http/sign.h"
+#include "server/http/signed_url.h"
 #include "server/http/uri.h"
 #include "server/sandbox/id.h"
 

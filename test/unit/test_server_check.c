@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/http/check.h"
+#include "server/http/schema.h"
 
 static const char description[] =
 	"{ \"components\": { \"schemas\": {"

@@ -1157,7 +1157,7 @@ def hostile_messages():
     rng = random.Random(3)
     yield "empty head", b"\0"
     yield "half a head", b"\1\0\0\0"
-    yield "unknown type", message(11, b"")
+    yield "unknown type", message(19, b"")
     yield "type without its payload", message(NEXT_LAYER, b"")
     yield "type of the other direction", message(ENDED, bytes(168))
     yield "short", message(CREATE, good[:-1])
@@ -1185,7 +1185,7 @@ def hostile_messages():
         yield f"random {i}", rng.randbytes(rng.randrange(1, 400))
     for i in range(20):
         n = rng.randrange(0, 400)
-        yield f"random of type {i % 14}", message(i % 14, rng.randbytes(n))
+        yield f"random of type {i % 16}", message(i % 16, rng.randbytes(n))
     yield "a box without a name gets network", message(NET, target(b""))
     yield "network, with more behind the name's end", message(NET, b"keep\0a" + bytes(26))
     for family in (0, 1, 2, 5, 10, 0xffffffff):

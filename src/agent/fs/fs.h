@@ -67,5 +67,5 @@
 /* The forked child of a file operation: never returns. sock blocks. */
 _noreturn_ void agent_fs_run(const struct wire_fs *request, int sock);
 
-/* fs/files.c: the forked child of a file transfer: never returns. */
+/* fs/transfer.c: the forked child of a file transfer: never returns. */
 _noreturn_ void agent_files_run(enum wire_type type, const struct wire_files *request, int sock);

@@ -59,7 +59,7 @@ _must_check_ int network_check(const json_t *network, struct problem *p);
 _must_check_ int body_timeout(const struct request *r, const char *name, uint64_t default_s,
 			      uint64_t *ret_ms, struct problem *p);
 
-/* --- a key of the client's that makes a request happen once (control/once.c) ------------------ */
+/* --- a key of the client's that makes a request happen once (control/idempotency.c) ------------------ */
 
 #define ONCE_KEPT_MS 600000
 #define ONCE_TEXT_MAX 128

@@ -7,7 +7,7 @@
  */
 #include "server/envd/envd.h"
 
-#include "server/envd/http.h"
+#include "server/envd/file_head.h"
 #include "server/http/head_field.h"
 
 #include <zlib.h>

@@ -4,7 +4,7 @@
 #include "server/envd/envd.h"
 
 #include "base/utf8.h"
-#include "server/http/check.h"
+#include "server/http/schema.h"
 
 #include <signal.h>
 

@@ -7,7 +7,7 @@
 #include "server/envd/envd.h"
 
 #include "base/clock.h"
-#include "server/envd/http.h"
+#include "server/envd/file_head.h"
 
 #include <poll.h>
 #include <sodium.h>

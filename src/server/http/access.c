@@ -4,11 +4,11 @@
 #include "server/http/exchange.h"
 
 #include "base/clock.h"
-#include "server/http/check.h"
+#include "server/http/schema.h"
 #include "server/sandbox/clock.h"
 #include "server/http/rate.h"
 #include "server/sandbox/sandbox.h"
-#include "server/http/sign.h"
+#include "server/http/signed_url.h"
 
 #include <strings.h>
 

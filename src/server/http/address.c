@@ -5,7 +5,7 @@
 
 #include "server/http/host.h"
 #include "server/sandbox/sandbox.h"
-#include "server/http/sign.h"
+#include "server/http/signed_url.h"
 
 #include <strings.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "server/http/check.h"
+#include "server/http/schema.h"
 #include "server/sandbox/sandbox.h"
 
 #include <sodium.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/http/routes.h"
 
-#include "server/http/check.h"
+#include "server/http/schema.h"
 
 static const char *const methods[] = { "get", "put", "post", "delete", "patch" };
 

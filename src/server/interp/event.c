@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "base/budget.h"
-#include "server/http/check.h"
+#include "server/http/schema.h"
 #include "server/sandbox/clock.h"
 
 /* --- put together ---------------------------------------------------------------------------- */

@@ -5,12 +5,12 @@
  *
  *	interp/body.c      what POST /execute asks for. Pure.
  *	interp/event.c     what an interpreter said, as lines for the client. Pure.
- *	interp/table.c     the contexts of a sandbox, as the server knows them
+ *	interp/contexts.c     the contexts of a sandbox, as the server knows them
  *	interp/make.c      making an interpreter, asking and ending them
  *	interp/cell.c      a cell on its way into the box, and what comes back of it
  *	interp/single.c    languages that keep no state: a cell is a command
  *	interp/stream.c    a reply of many lines
- *	interp/contexts.c  the handlers
+ *	interp/routes.c  the handlers
  *
  * Everything that comes out of a box is hostile: interpreters run foreign code, and so may the
  * agent by now.
@@ -115,7 +115,7 @@ _must_check_ int interp_line_output(struct buf *out, struct interp_carry *carry,
 /* What was kept and will not be completed. */
 _must_check_ int interp_line_rest(struct buf *out, struct interp_carry *carry, bool is_err);
 
-/* --- contexts (interp/table.c) --------------------------------------------------------------- */
+/* --- contexts (interp/contexts.c) --------------------------------------------------------------- */
 
 struct interp_target {
 	char name[WIRE_CONTEXT_SIZE];
@@ -150,7 +150,7 @@ json_t *interp_list(struct sandbox *b);
 bool interp_is_complete(struct sandbox *b);
 void interp_set_complete(struct sandbox *b);
 
-/* --- languages (interp/contexts.c) ----------------------------------------------------------- */
+/* --- languages (interp/routes.c) ----------------------------------------------------------- */
 
 /* -EREMOTEIO: there is none of that name. "python" for NULL. */
 _must_check_ int interp_language(const char *name, const struct language **ret,

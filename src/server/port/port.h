@@ -13,7 +13,7 @@
  *
  * Both ways have in common:
  *
- *	port/link.c      a connection to a port, with TLS or without, and what goes over it
+ *	port/connect.c      a connection to a port, with TLS or without, and what goes over it
  *	port/pool.c      connections that can be used again
  *	port/head.c      the head that is sent
  *	port/answer.c    what the program answers, read strictly
@@ -32,7 +32,7 @@
 
 #include <netinet/in.h>
 
-/* --- a connection to a port (port/link.c) ----------------------------------------------------- */
+/* --- a connection to a port (port/connect.c) ----------------------------------------------------- */
 
 #define PORT_DATA_MAX ((size_t)96 << 10) /* a head, and most bodies with it */
 

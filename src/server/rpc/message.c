@@ -3,7 +3,7 @@
 
 #include "base/parse.h"
 #include "base/utf8.h"
-#include "server/http/check.h"
+#include "server/http/schema.h"
 
 #include <sodium.h>
 #include <stdarg.h>

@@ -55,7 +55,7 @@ struct sandbox {
 	json_t *log; /* array of the newest entries, as clients see them; at most SANDBOX_LOG_MAX */
 	size_t n_log_network;    /* how many of them are about the network */
 	struct metrics *metrics; /* what it used: one block of control/metrics.c's own, or NULL */
-	struct interp_table *interp; /* contexts of interpreters: interp/table.c; or NULL */
+	struct interp_table *interp; /* contexts of interpreters: interp/contexts.c; or NULL */
 	void (*interp_forget)(struct sandbox *b); /* frees them; NULL while there are none */
 	bool listed; /* it is in the table; this and what follows is guarded by the table's lock */
 	struct sandbox *next;                          /* of the same hash */

@@ -21,7 +21,7 @@ void ward_set_deadline(struct warden *w, struct ward *d, uint64_t timeout_ms);
 _must_check_ int ward_freeze(struct warden *w, struct ward *d);
 _must_check_ int ward_thaw(struct warden *w, struct ward *d);
 
-/* boxes/copy.c: a box's files become a layer. The request is answered at the end, unless it cannot
+/* boxes/snapshot.c: a box's files become a layer. The request is answered at the end, unless it cannot
  * even begin. */
 _must_check_ int copy_begin(struct warden *w, struct ward *d, const char *layer,
 			    const struct pending *p);
@@ -37,5 +37,5 @@ void pool_remove(struct warden *w, struct ward *d);
 void pool_fill(struct warden *w);                             /* in a moment, if it is not full */
 void pool_prepare(struct warden *w, enum warden_zygote kind); /* there is a zygote of that kind */
 
-/* boxes/guard.c: looks after boxes from the first one on */
+/* boxes/memory.c: looks after boxes from the first one on */
 void guard_start(struct warden *w);

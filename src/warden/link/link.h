@@ -4,7 +4,7 @@
 
 #include "warden/warden_priv.h"
 
-/* link/room.c */
+/* link/server.c */
 _must_check_ int room_find(struct warden *w, const char *program, struct fail *fail);
 _must_check_ int room_start(struct warden *w, struct fail *fail);
 void room_stop(struct warden *w);    /* asks, and kills after a while */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/http/check.h"
+#include "server/http/schema.h"
 
 #include "base/parse.h"
 #include "server/http/host.h"

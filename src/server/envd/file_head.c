@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/envd/http.h"
+#include "server/envd/file_head.h"
 
 #include "base/parse.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/http/sign.h"
+#include "server/http/signed_url.h"
 
 #include "base/parse.h"
 #include "server/sandbox/id.h"
