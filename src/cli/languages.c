@@ -26,13 +26,13 @@ struct row {
 	int started; /* result of self_start() */
 };
 
-struct options {
+struct arguments {
 	bool json;
 	bool versions;
 	bool help;
 };
 
-static int read_options(int argc, char **argv, struct options *ret)
+static int read_options(int argc, char **argv, struct arguments *ret)
 {
 	ret->versions = true;
 	for (int i = 1; i < argc; i++) {
@@ -215,7 +215,7 @@ static int print_table(const struct row *rows, size_t n)
 int cli_languages(int argc, char **argv)
 {
 	_cleanup_(freep) struct row *rows = NULL;
-	struct options options = { 0 };
+	struct arguments options = { 0 };
 	struct fail fail = { 0 };
 	struct language *list;
 	size_t n;

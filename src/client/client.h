@@ -49,14 +49,14 @@ int client_print_json(const json_t *o);
 
 /* A table: filled cell by cell, row by row, then printed and emptied. What is empty is shown as
  * "-". */
-struct table {
+struct text_table {
 	const char *const *columns; /* their heads, NULL at the end */
 	char **cells;
 	size_t n_cells;
 };
 
-void table_add(struct table *t, const char *fmt, ...) _printf_(2, 3);
-int table_print(struct table *t);
+void table_add(struct text_table *t, const char *fmt, ...) _printf_(2, 3);
+int table_print(struct text_table *t);
 
 /* "1.5G". */
 void client_bytes(double bytes, char *ret, size_t size);

@@ -87,7 +87,7 @@ static int print_json(const struct config *c)
 static int print_table(const struct config *c)
 {
 	static const char *const columns[] = { "SETTING", "VALUE", "FROM", NULL };
-	struct table t = { .columns = columns };
+	struct text_table t = { .columns = columns };
 
 	for (size_t i = 0; i < config_count(); i++) {
 		char value[CONFIG_TEXT_SIZE];

@@ -54,7 +54,7 @@ int client_shell(int argc, char **argv)
 	struct session s = { .is_pty = true };
 	struct fail fail = { 0 };
 	struct api a = { 0 };
-	struct own own = { .api = &a, .sandbox = &s.sandbox };
+	struct own_sandbox own = { .api = &a, .sandbox = &s.sandbox };
 	bool is_own = argc - optind == 0;
 
 	json_decref(o.env);

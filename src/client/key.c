@@ -284,7 +284,7 @@ static void scopes_text(unsigned held, char *ret, size_t size)
 						scopes[i].name);
 }
 
-static void add_time(struct table *t, int64_t ms)
+static void add_time(struct text_table *t, int64_t ms)
 {
 	char text[KEY_TIME_SIZE];
 
@@ -297,7 +297,7 @@ static int print_table(const struct store_key *keys, size_t n, bool all)
 	static const char *const columns[] = {
 		"ID", "NAME", "SCOPES", "STATE", "CREATED (UTC)", "EXPIRES", "LAST USED", NULL
 	};
-	struct table t = { .columns = columns };
+	struct text_table t = { .columns = columns };
 
 	for (size_t i = 0; i < n; i++) {
 		char held[64];

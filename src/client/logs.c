@@ -53,12 +53,12 @@ static int64_t time_ms(const char *text)
 }
 
 /* What is shown. */
-struct wanted {
+struct logs_wanted {
 	const char *id; /* escaped */
 	bool json, network, on_and_on;
 };
 
-static bool is_wanted(const struct wanted *w, const json_t *e)
+static bool is_wanted(const struct logs_wanted *w, const json_t *e)
 {
 	return !w->network ||
 	       strcmp(client_text(json_object_get(e, "fields"), "logger"), "network") == 0;
@@ -70,7 +70,8 @@ struct seen {
 };
 
 /* Shows what is new. Entries of one millisecond may come in two answers, so they are counted. */
-static int show_new(struct api *a, const struct wanted *w, struct seen *seen, struct fail *fail)
+static int show_new(struct api *a, const struct logs_wanted *w, struct seen *seen,
+		    struct fail *fail)
 {
 	char path[256];
 	json_t *answer = NULL, *e;
@@ -98,7 +99,7 @@ static int show_new(struct api *a, const struct wanted *w, struct seen *seen, st
 	return fflush(stdout) == EOF ? fail_set(fail, EIO, "logs", "cannot write the log") : 0;
 }
 
-static int logs_follow(struct api *a, const struct wanted *w)
+static int logs_follow(struct api *a, const struct logs_wanted *w)
 {
 	const struct timespec pause = { .tv_nsec = FOLLOW_MS * 1000000L };
 	struct seen seen = { 0 };
@@ -130,7 +131,7 @@ int client_logs(int argc, char **argv)
 		{ 0 },
 	};
 	_cleanup_(freep) char *id = NULL;
-	struct wanted wanted = { 0 };
+	struct logs_wanted wanted = { 0 };
 	struct fail fail = { 0 };
 	struct api a = { 0 };
 	int c, status;

@@ -66,7 +66,7 @@ static int ls_table(const json_t *list)
 {
 	static const char *const columns[] = { "ID",   "TEMPLATE", "STATE",    "AGE", "ENDS IN",
 					       "CPUS", "MEMORY",   "METADATA", NULL };
-	struct table t = { .columns = columns };
+	struct text_table t = { .columns = columns };
 	size_t i;
 	json_t *o;
 

@@ -156,7 +156,7 @@ static int print_connections(const json_t *list)
 {
 	static const char *const columns[] = { "TARGET", "HOW",      "VERDICT", "REASON",
 					       "SENT",   "RECEIVED", NULL };
-	struct table t = { .columns = columns };
+	struct text_table t = { .columns = columns };
 	size_t i, n = json_array_size(list);
 	json_t *c;
 

@@ -31,7 +31,7 @@ int client_print_json(const json_t *o)
 	return CLIENT_OK;
 }
 
-void table_add(struct table *t, const char *fmt, ...)
+void table_add(struct text_table *t, const char *fmt, ...)
 {
 	char text[256], shown[512];
 	char **cells = reallocarray(t->cells, t->n_cells + 1, sizeof(*cells));
@@ -49,7 +49,7 @@ void table_add(struct table *t, const char *fmt, ...)
 		t->n_cells++;
 }
 
-int table_print(struct table *t)
+int table_print(struct text_table *t)
 {
 	size_t n = 0;
 

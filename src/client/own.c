@@ -15,7 +15,7 @@ static json_t *lifetime(json_t *body)
 	return NULL;
 }
 
-int own_make(struct own *o, json_t *body, struct fail *fail)
+int own_make(struct own_sandbox *o, json_t *body, struct fail *fail)
 {
 	struct api_sandbox *b = o->sandbox;
 	json_t *made = NULL, *asked = lifetime(body);
@@ -33,7 +33,7 @@ int own_make(struct own *o, json_t *body, struct fail *fail)
 	return 0;
 }
 
-void own_keep(struct own *o)
+void own_keep(struct own_sandbox *o)
 {
 	uint64_t now = clock_boot_us();
 	struct fail ignored = { 0 }; /* there are several chances before it ends */
@@ -48,7 +48,7 @@ void own_keep(struct own *o)
 				&ignored);
 }
 
-void own_remove(const struct own *o)
+void own_remove(const struct own_sandbox *o)
 {
 	struct fail ignored = { 0 };
 	char path[128];

@@ -5,7 +5,7 @@
 
 #include "client/api/api.h"
 
-struct own {
+struct own_sandbox {
 	struct api *api;
 	struct api_sandbox *sandbox;
 	uint64_t put_off_us; /* when its end was last put off */
@@ -13,8 +13,8 @@ struct own {
 
 /* Makes it, of the kind that body (taken) says; api and sandbox are set, and the sandbox is filled.
  */
-_must_check_ int own_make(struct own *o, json_t *body, struct fail *fail);
+_must_check_ int own_make(struct own_sandbox *o, json_t *body, struct fail *fail);
 /* To be called often while the session lasts, whatever else happens in it: puts the end off when it
  * is time. */
-void own_keep(struct own *o);
-void own_remove(const struct own *o);
+void own_keep(struct own_sandbox *o);
+void own_remove(const struct own_sandbox *o);

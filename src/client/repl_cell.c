@@ -4,7 +4,7 @@
 
 #define REASON_MAX 65536
 
-struct cell {
+struct repl_cell {
 	CURL *curl;
 	struct buf reason; /* of an answer that is not the stream */
 	char last;         /* byte that was passed on */
@@ -13,7 +13,7 @@ struct cell {
 
 static size_t on_bytes(char *data, size_t size, size_t n, void *arg)
 {
-	struct cell *c = arg;
+	struct repl_cell *c = arg;
 	size_t len = size * n;
 	long status = 0;
 
@@ -25,7 +25,7 @@ static size_t on_bytes(char *data, size_t size, size_t n, void *arg)
 	return c->lost ? 0 : len;
 }
 
-static int say_error(struct cell *c, const char *name, const char *value)
+static int say_error(struct repl_cell *c, const char *name, const char *value)
 {
 	json_t *error = json_pack("{ss ss ss ss}", "type", "error", "name", name, "value", value,
 				  "traceback", "");
@@ -43,7 +43,7 @@ static int say_error(struct cell *c, const char *name, const char *value)
 }
 
 /* 1 when the cell is to be interrupted: somebody says so, or nobody is there any more. */
-static int interrupted(struct talk *t)
+static int interrupted(struct repl_talk *t)
 {
 	json_t *o;
 	int found = t->requests.ended;
@@ -56,7 +56,7 @@ static int interrupted(struct talk *t)
 }
 
 /* Until the answer ends; 1 when it was interrupted. */
-static int cell_follow(struct talk *t, CURLM *multi)
+static int cell_follow(struct repl_talk *t, CURLM *multi)
 {
 	int running = 1;
 
@@ -81,7 +81,7 @@ static CURLcode result_of(CURLM *multi)
 }
 
 /* A cell that was refused is told of like one that failed; a service that is gone is the end. */
-static int cell_finish(struct talk *t, struct cell *c, CURLcode code, struct fail *fail)
+static int cell_finish(struct repl_talk *t, struct repl_cell *c, CURLcode code, struct fail *fail)
 {
 	long status = 0;
 	int r;
@@ -98,7 +98,7 @@ static int cell_finish(struct talk *t, struct cell *c, CURLcode code, struct fai
 	return r < 0 ? r : say_error(c, "Refused", (const char *)c->reason.data);
 }
 
-static int cell_perform(struct talk *t, struct cell *c, struct fail *fail)
+static int cell_perform(struct repl_talk *t, struct repl_cell *c, struct fail *fail)
 {
 	CURLM *multi = curl_multi_init();
 	int r, stopped;
@@ -114,11 +114,11 @@ static int cell_perform(struct talk *t, struct cell *c, struct fail *fail)
 	return r;
 }
 
-int talk_cell(struct talk *t, const json_t *code, struct fail *fail)
+int talk_cell(struct repl_talk *t, const json_t *code, struct fail *fail)
 {
 	json_t *body = json_pack("{sO ss}", "code", code, "language", t->language);
 	_cleanup_(freep) char *text = NULL;
-	struct cell c = { .reason = BUF_INIT(REASON_MAX), .last = '\n' };
+	struct repl_cell c = { .reason = BUF_INIT(REASON_MAX), .last = '\n' };
 	struct curl_slist *headers = NULL, *more;
 	int r;
 

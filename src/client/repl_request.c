@@ -53,7 +53,7 @@ int requests_read(struct requests *q)
 
 /* --- the sandbox ------------------------------------------------------------------------------ */
 
-static int make_sandbox(struct talk *t, const json_t *wanted, struct fail *fail)
+static int make_sandbox(struct repl_talk *t, const json_t *wanted, struct fail *fail)
 {
 	json_t *env = json_object_get(wanted, "env");
 
@@ -66,7 +66,7 @@ static int make_sandbox(struct talk *t, const json_t *wanted, struct fail *fail)
 			fail);
 }
 
-static int repl_restart(struct talk *t, struct fail *fail)
+static int repl_restart(struct repl_talk *t, struct fail *fail)
 {
 	char path[128];
 	int r;
@@ -79,7 +79,7 @@ static int repl_restart(struct talk *t, struct fail *fail)
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static int repl_on_request(struct talk *t, const json_t *o, struct fail *fail)
+static int repl_on_request(struct repl_talk *t, const json_t *o, struct fail *fail)
 {
 	const json_t *code = json_object_get(o, "code");
 	int r = 0;
@@ -93,7 +93,7 @@ static int repl_on_request(struct talk *t, const json_t *o, struct fail *fail)
 	return r < 0 ? r : repl_say(json_pack("{sb}", "ready", 1));
 }
 
-static int repl_serve(struct talk *t, struct fail *fail)
+static int repl_serve(struct repl_talk *t, struct fail *fail)
 {
 	int r = 0;
 
@@ -115,7 +115,7 @@ static int repl_serve(struct talk *t, struct fail *fail)
 	return r;
 }
 
-static int open_talk(struct talk *t, struct fail *fail)
+static int open_talk(struct repl_talk *t, struct fail *fail)
 {
 	json_t *wanted = NULL;
 	int r = api_open(t->api, fail);
@@ -135,11 +135,11 @@ static int open_talk(struct talk *t, struct fail *fail)
 int client_repl_request(int argc, char **argv)
 {
 	_cleanup_(api_closep) struct api a = { 0 };
-	struct talk t = { .api = &a, .requests = { .text = BUF_INIT(REQUESTS_MAX) } };
+	struct repl_talk t = { .api = &a, .requests = { .text = BUF_INIT(REQUESTS_MAX) } };
 	struct fail fail = { 0 };
 	int r;
 
-	t.own = (struct own){ .api = &a, .sandbox = &t.sandbox };
+	t.own = (struct own_sandbox){ .api = &a, .sandbox = &t.sandbox };
 	r = open_talk(&t, &fail);
 	(void)argc;
 	(void)argv;

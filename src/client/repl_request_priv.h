@@ -14,10 +14,10 @@ struct requests {
 	bool ended;
 };
 
-struct talk {
+struct repl_talk {
 	struct api *api;
 	struct api_sandbox sandbox;
-	struct own own; /* it is ours */
+	struct own_sandbox own; /* it is ours */
 	char language[32];
 	json_t *limits;
 	struct requests requests;
@@ -28,4 +28,4 @@ _must_check_ int requests_read(struct requests *q);
 
 /* repl_cell.c: one cell to its end, its events to standard output. 0 also for a cell that was
  * refused or interrupted. */
-_must_check_ int talk_cell(struct talk *t, const json_t *code, struct fail *fail);
+_must_check_ int talk_cell(struct repl_talk *t, const json_t *code, struct fail *fail);

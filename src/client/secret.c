@@ -246,7 +246,7 @@ static int secret_list_all(struct api *a, json_t **ret, struct fail *fail)
 static int print_table(const json_t *list)
 {
 	static const char *const columns[] = { "NAME", "VERSION", "CHANGED", "ID", NULL };
-	struct table t = { .columns = columns };
+	struct text_table t = { .columns = columns };
 	size_t i;
 	json_t *o;
 

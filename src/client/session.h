@@ -11,7 +11,7 @@
 struct session {
 	struct api *api;
 	struct api_sandbox sandbox;
-	struct own *own; /* it exists for this session; NULL: it does not */
+	struct own_sandbox *own; /* it exists for this session; NULL: it does not */
 	struct stream_events events;
 	int fds[2]; /* signals, then our input */
 	uint32_t pid;

@@ -14,7 +14,7 @@ static int stats_table(const json_t *samples)
 {
 	static const char *const columns[] = { "TIME",  "CPU",  "MEMORY", "OF",
 					       "CACHE", "DISK", "OF",     NULL };
-	struct table t = { .columns = columns };
+	struct text_table t = { .columns = columns };
 	size_t i;
 	json_t *o;
 

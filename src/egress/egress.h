@@ -38,7 +38,7 @@ struct net_header {
 struct door;
 
 /* So many in a second, and some more at once after a while without: report/report.c */
-struct share {
+struct egress_share {
 	uint64_t left;
 	uint64_t since_us;
 };
@@ -67,13 +67,13 @@ struct net {
 	const struct ruleset *rules; /* the policy's: rules/spec.c */
 	struct spec
 		*spec; /* what the server asked for, from which the policy is made: door/apply.c */
-	struct spec *draft;     /* the next one, as far as it has come */
-	struct asked *asked;    /* its DNS questions that are under way: door/dns.c */
-	struct timer pause;     /* until its doors are looked at again: door/nets.c */
-	uint64_t paused_us;     /* when that was last told */
-	struct share events;    /* that may be told: report/report.c */
-	uint32_t missed;        /* that could not be told */
-	struct share questions; /* that its DNS answers: door/dns.c */
+	struct spec *draft;            /* the next one, as far as it has come */
+	struct asked *asked;           /* its DNS questions that are under way: door/dns.c */
+	struct timer pause;            /* until its doors are looked at again: door/nets.c */
+	uint64_t paused_us;            /* when that was last told */
+	struct egress_share events;    /* that may be told: report/report.c */
+	uint32_t missed;               /* that could not be told */
+	struct egress_share questions; /* that its DNS answers: door/dns.c */
 };
 
 struct egress {

@@ -20,7 +20,7 @@
 #define SERVER_ROOM (1 << 20) /* bytes of events that wait for it */
 #define RETRY_US 50000        /* when there was no memory for an answer */
 
-struct talk {
+struct egress_talk {
 	struct source warden, server;
 	int warden_fd;
 	uint64_t servers; /* that there have been */
@@ -38,7 +38,7 @@ static int set_nonblocking(int fd)
 
 /* --- the server ----------------------------------------------------------------------------- */
 
-static void server_hang_up(struct egress *g, struct talk *t)
+static void server_hang_up(struct egress *g, struct egress_talk *t)
 {
 	source_remove(&g->loop, &t->server);
 	fd_closep(&g->server_fd);
@@ -46,7 +46,7 @@ static void server_hang_up(struct egress *g, struct talk *t)
 	t->answer_waits = false;
 }
 
-static void send_answer(struct egress *g, struct talk *t)
+static void send_answer(struct egress *g, struct egress_talk *t)
 {
 	int r = egress_send(g->server_fd, EGRESS_APPLIED, &t->answer, NULL, 0);
 	bool no_memory = r == -ENOBUFS || r == -ENOMEM;
@@ -69,9 +69,9 @@ static void retry_due(struct loop *l, struct timer *self)
 	send_answer(g, g->talk);
 }
 
-static void warden_read(struct egress *g, struct talk *t);
+static void warden_read(struct egress *g, struct egress_talk *t);
 
-static void commit(struct egress *g, struct talk *t, struct net *n, const char *id)
+static void commit(struct egress *g, struct egress_talk *t, struct net *n, const char *id)
 {
 	uint32_t cut = 0;
 	int err = n ? apply_commit(g, n, &cut) : ENOENT;
@@ -89,7 +89,7 @@ static void begin_policy(struct net *n, const struct egress_policy *p)
 	apply_begin(n, p);
 }
 
-static void server_said(struct egress *g, struct talk *t, const struct egress_frame *f)
+static void server_said(struct egress *g, struct egress_talk *t, const struct egress_frame *f)
 {
 	uint64_t speaker = t->servers;
 	struct net *n;
@@ -115,7 +115,7 @@ static void server_said(struct egress *g, struct talk *t, const struct egress_fr
 		apply_header(n, &f->as_HEADER);
 }
 
-static void server_read(struct egress *g, struct talk *t)
+static void server_read(struct egress *g, struct egress_talk *t)
 {
 	static struct egress_frame f;
 
@@ -138,7 +138,7 @@ static void server_read(struct egress *g, struct talk *t)
 static void server_ready(struct loop *l, struct source *self)
 {
 	struct egress *g = egress_of(l);
-	struct talk *t = g->talk;
+	struct egress_talk *t = g->talk;
 
 	if (t->answer_waits && (self->came & EPOLLOUT))
 		send_answer(g, t);
@@ -148,7 +148,7 @@ static void server_ready(struct loop *l, struct source *self)
 		server_read(g, t);
 }
 
-static int meet_server(struct egress *g, struct talk *t, int fd)
+static int meet_server(struct egress *g, struct egress_talk *t, int fd)
 {
 	int r = set_nonblocking(fd), room = SERVER_ROOM;
 
@@ -180,7 +180,7 @@ static int take_operator(struct egress *g, int fd)
 	return r < 0 && g->sets.n == 0 ? r : 0;
 }
 
-static int warden_said(struct egress *g, struct talk *t, const struct egress_frame *f,
+static int warden_said(struct egress *g, struct egress_talk *t, const struct egress_frame *f,
 		       const int *fds)
 {
 	int r;
@@ -212,7 +212,7 @@ static int warden_lost(struct egress *g, const struct egress_frame *f)
 	return 1;
 }
 
-static void warden_read(struct egress *g, struct talk *t)
+static void warden_read(struct egress *g, struct egress_talk *t)
 {
 	struct egress_frame f;
 	int fds[EGRESS_DOORS_MAX], r;
@@ -245,7 +245,7 @@ static void warden_ready(struct loop *l, struct source *self)
 
 int talk_open(struct egress *g, int warden_fd)
 {
-	static struct talk t = { .warden = SOURCE_INIT, .server = SOURCE_INIT };
+	static struct egress_talk t = { .warden = SOURCE_INIT, .server = SOURCE_INIT };
 	int r = set_nonblocking(warden_fd);
 
 	t.warden_fd = warden_fd;

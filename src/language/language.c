@@ -141,18 +141,18 @@ static bool is_language_file(const char *file)
 	return language_is_name(name);
 }
 
-struct list {
+struct language_list {
 	struct language *items;
 	size_t n;
 };
 
-static void list_done(struct list *list)
+static void list_done(struct language_list *list)
 {
 	language_list_free(list->items, list->n);
-	*list = (struct list){ 0 };
+	*list = (struct language_list){ 0 };
 }
 
-static int list_add(struct list *list, int dir_fd, const char *file, struct fail *fail)
+static int list_add(struct language_list *list, int dir_fd, const char *file, struct fail *fail)
 {
 	struct language *items;
 	int r;
@@ -180,7 +180,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Takes the descriptor. */
-static int list_read(int dir_fd, struct list *list, struct fail *fail)
+static int list_read(int dir_fd, struct language_list *list, struct fail *fail)
 {
 	_cleanup_(dir_closep) DIR *dir = fdopendir(dir_fd);
 	struct dirent *entry;
@@ -204,7 +204,7 @@ static int list_read(int dir_fd, struct list *list, struct fail *fail)
 	return 0;
 }
 
-static int list_all(struct list *list, struct fail *fail)
+static int list_all(struct language_list *list, struct fail *fail)
 {
 	int fd = language_open(fail);
 
@@ -213,7 +213,7 @@ static int list_all(struct list *list, struct fail *fail)
 
 int language_list(struct language **ret, size_t *ret_n, struct fail *fail)
 {
-	_cleanup_(list_done) struct list list = { 0 };
+	_cleanup_(list_done) struct language_list list = { 0 };
 	int r = list_all(&list, fail);
 
 	if (r < 0)
@@ -233,7 +233,7 @@ static bool has_word(char *const *words, const char *word)
 }
 
 /* Moves one language out of the list. */
-static void list_take(struct list *list, size_t i, struct language *ret)
+static void list_take(struct language_list *list, size_t i, struct language *ret)
 {
 	*ret = list->items[i];
 	list->items[i] = (struct language){ 0 };
@@ -284,7 +284,7 @@ const struct language *language_find(const char *name_or_alias, const struct lan
 
 int language_load(const char *name_or_alias, struct language *ret, struct fail *fail)
 {
-	_cleanup_(list_done) struct list list = { 0 };
+	_cleanup_(list_done) struct language_list list = { 0 };
 	char file[LANGUAGE_NAME_MAX + sizeof(SUFFIX)];
 	int fd = language_open(fail), r;
 
@@ -312,7 +312,7 @@ int language_load(const char *name_or_alias, struct language *ret, struct fail *
 
 int language_for_file(const char *path, struct language *ret, struct fail *fail)
 {
-	_cleanup_(list_done) struct list list = { 0 };
+	_cleanup_(list_done) struct language_list list = { 0 };
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
 	const char *dot = strrchr(file, '.');
 	char quoted[80];

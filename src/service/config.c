@@ -144,14 +144,14 @@ static int config_value_refuse(const struct setting *s, int err, const char *whe
 /* What the settings of [egress] must be. Whether the sets that they name are there is seen when
  * those are read: sets.c. */
 
-struct names {
+struct egress_names {
 	size_t n;
 	struct fail *fail;
 };
 
 static int check_set_name(const char *word, size_t len, void *arg)
 {
-	struct names *names = arg;
+	struct egress_names *names = arg;
 	char name[POLICY_SET_NAME_SIZE] = "";
 
 	if (len < sizeof(name))
@@ -187,7 +187,7 @@ static int check_resolver(const char *word, size_t len, void *arg)
 
 static int config_check_egress(const struct config *c, struct fail *fail)
 {
-	struct names names = { 0, fail };
+	struct egress_names names = { 0, fail };
 	int r;
 
 	if (strcmp(c->egress_internet, "listed") != 0 && strcmp(c->egress_internet, "all") != 0)

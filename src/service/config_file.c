@@ -17,7 +17,7 @@
 #define NAME_MAX_LEN 64 /* of "section.key" */
 #define BLANKS " \t"
 
-struct reader {
+struct toml_reader {
 	struct config *config;
 	const char *where; /* the file, for errors */
 	size_t line;
@@ -26,7 +26,7 @@ struct reader {
 	bool seen[_CONFIG_MAX];
 };
 
-static int file_refuse(const struct reader *r, struct fail *fail, const char *what,
+static int file_refuse(const struct toml_reader *r, struct fail *fail, const char *what,
 		       const char *text)
 {
 	char shown[64];
@@ -51,7 +51,7 @@ static size_t first_of_section(const char *name)
 	return i;
 }
 
-static int read_section(struct reader *r, char *line, struct fail *fail)
+static int read_section(struct toml_reader *r, char *line, struct fail *fail)
 {
 	char *end = strchr(line, ']'), *name;
 	size_t first;
@@ -71,7 +71,7 @@ static int read_section(struct reader *r, char *line, struct fail *fail)
 }
 
 /* Undoes the quotes in place; the escapes are those that a path or a name can need. */
-static int unquote(const struct reader *r, char *value, struct fail *fail)
+static int unquote(const struct toml_reader *r, char *value, struct fail *fail)
 {
 	char *to = value, *from = value + 1;
 
@@ -107,7 +107,7 @@ static bool is_bare(const char *value)
 	return value[whole] == '.' && part > 0 && !value[whole + 1 + part];
 }
 
-static int read_bare(const struct reader *r, const struct setting *s, char *value,
+static int read_bare(const struct toml_reader *r, const struct setting *s, char *value,
 		     struct fail *fail)
 {
 	value[strcspn(value, "#")] = '\0';
@@ -119,7 +119,7 @@ static int read_bare(const struct reader *r, const struct setting *s, char *valu
 	return 0;
 }
 
-static int read_value(struct reader *r, size_t i, char *value, struct fail *fail)
+static int read_value(struct toml_reader *r, size_t i, char *value, struct fail *fail)
 {
 	const struct setting *s = config_setting(i);
 	bool quoted = *value == '"', number = s->kind == KIND_FLAG || s->kind == KIND_COUNT;
@@ -135,7 +135,7 @@ static int read_value(struct reader *r, size_t i, char *value, struct fail *fail
 	return config_apply(r->config, i, value, CONFIG_FILE, where, fail);
 }
 
-static int read_setting(struct reader *r, char *line, struct fail *fail)
+static int read_setting(struct toml_reader *r, char *line, struct fail *fail)
 {
 	char *value = strchr(line, '='), name[2 * NAME_MAX_LEN];
 	int i;
@@ -158,7 +158,7 @@ static int read_setting(struct reader *r, char *line, struct fail *fail)
 }
 
 /* Lines are cut and unquoted in place, so this needs a copy of its own. */
-static int read_lines(struct reader *r, char *text, struct fail *fail)
+static int read_lines(struct toml_reader *r, char *text, struct fail *fail)
 {
 	char *rest = text, *line;
 
@@ -180,7 +180,7 @@ int config_parse(struct config *c, const char *where, const char *text, size_t l
 		 struct fail *fail)
 {
 	struct config read = *c; /* an error changes nothing */
-	struct reader r = { .config = &read, .where = where };
+	struct toml_reader r = { .config = &read, .where = where };
 	_cleanup_(freep) char *copy = NULL;
 	int err;
 

@@ -192,7 +192,7 @@ int sets_each_word(const char *list, int (*f)(const char *word, size_t len, void
 
 /* --- what holds for every box ----------------------------------------------------------------- */
 
-struct list {
+struct sets_list {
 	struct buf *text;
 	const char *setting;
 	const char *verb; /* "deny " or "private " */
@@ -208,7 +208,7 @@ static int too_much(struct fail *fail, int err)
 /* A line of its own, checked here, where the setting's name is known. */
 static int add_word(const char *word, size_t len, void *arg)
 {
-	struct list *l = arg;
+	struct sets_list *l = arg;
 	_cleanup_(buf_done) struct buf line = BUF_INIT(CONFIG_TEXT_SIZE + 16);
 	_cleanup_(sets_done) struct policy_sets parsed = { 0 };
 	struct fail why;
@@ -233,8 +233,8 @@ static int add_word(const char *word, size_t len, void *arg)
 
 static int add_settings(const struct config *c, struct buf *text, struct fail *fail)
 {
-	struct list deny = { text, "egress.deny", "deny ", fail };
-	struct list open = { text, "egress.private", "private ", fail };
+	struct sets_list deny = { text, "egress.deny", "deny ", fail };
+	struct sets_list open = { text, "egress.private", "private ", fail };
 	int r = sets_each_word(c->egress_deny, add_word, &deny);
 
 	return r < 0 ? r : sets_each_word(c->egress_private, add_word, &open);
@@ -343,14 +343,14 @@ static int add_files(const struct config *c, struct buf *text, struct fail *fail
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-struct wanted {
+struct set_wanted {
 	const struct policy_sets *sets;
 	struct fail *fail;
 };
 
 static int check_default(const char *word, size_t len, void *arg)
 {
-	const struct wanted *w = arg;
+	const struct set_wanted *w = arg;
 	char name[POLICY_SET_NAME_SIZE] = "";
 
 	if (len < sizeof(name))
@@ -368,7 +368,7 @@ int sets_load(const struct config *c, struct buf *ret_text, struct policy_sets *
 {
 	_cleanup_(buf_done) struct buf text = BUF_INIT(SETS_TEXT_MAX);
 	_cleanup_(sets_done) struct policy_sets parsed = { 0 };
-	struct wanted w = { &parsed, fail };
+	struct set_wanted w = { &parsed, fail };
 	int r = add_settings(c, &text, fail);
 
 	if (r == 0)

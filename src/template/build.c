@@ -145,13 +145,13 @@ static const char *const copied[] = {
 	"gitconfig",
 };
 
-struct copy {
+struct file_copy {
 	uint64_t bytes;
 };
 
-static int copy_name(struct copy *c, int from_fd, int to_fd, const char *name, unsigned depth);
+static int copy_name(struct file_copy *c, int from_fd, int to_fd, const char *name, unsigned depth);
 
-static int copy_file(struct copy *c, int from_fd, int to_fd, const char *name,
+static int copy_file(struct file_copy *c, int from_fd, int to_fd, const char *name,
 		     const struct stat *st)
 {
 	_cleanup_(fd_closep) int out =
@@ -175,7 +175,7 @@ static int copy_file(struct copy *c, int from_fd, int to_fd, const char *name,
 											  0;
 }
 
-static int copy_dir(struct copy *c, int *from_fd, int to_fd, const char *name, unsigned depth)
+static int copy_dir(struct file_copy *c, int *from_fd, int to_fd, const char *name, unsigned depth)
 {
 	_cleanup_(dir_closep) DIR *dir = NULL;
 	_cleanup_(fd_closep) int sub_fd = -EBADF;
@@ -200,7 +200,7 @@ static int copy_dir(struct copy *c, int *from_fd, int to_fd, const char *name, u
 	return 0;
 }
 
-static int copy_name(struct copy *c, int from_fd, int to_fd, const char *name, unsigned depth)
+static int copy_name(struct file_copy *c, int from_fd, int to_fd, const char *name, unsigned depth)
 {
 	_cleanup_(fd_closep) int fd = -EBADF;
 	struct stat st;
@@ -228,7 +228,7 @@ static int copy_name(struct copy *c, int from_fd, int to_fd, const char *name, u
 }
 
 /* "ssl/certs": makes ssl, then copies certs into it. */
-static int copy_path(struct copy *c, int from_fd, int to_fd, const char *path)
+static int copy_path(struct file_copy *c, int from_fd, int to_fd, const char *path)
 {
 	const char *slash = strchr(path, '/');
 	_cleanup_(fd_closep) int from_sub = -EBADF;
@@ -279,7 +279,7 @@ int template_build_base(int dir_fd, const char *ca_bundle, struct fail *fail)
 	_cleanup_(fd_closep) int from_fd = -EBADF;
 	_cleanup_(fd_closep) int etc_fd = -EBADF;
 	mode_t mask = umask(022);
-	struct copy c = { 0 };
+	struct file_copy c = { 0 };
 	const char *what = "";
 	int r = build_own(dir_fd, &what);
 

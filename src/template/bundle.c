@@ -189,7 +189,7 @@ static int bundle_write_java(int root_fd, const struct buf *bundle, struct fail 
 #define HOST_FILE "/etc/ssl/certs/ca-certificates.crt"
 #define HOST_MAX ((size_t)8 << 20)
 
-struct reader {
+struct bundle_reader {
 	struct buf *out;
 	bool inside;
 	size_t lines; /* of the certificate we are in */
@@ -214,7 +214,7 @@ static bool is_base64(const char *line, size_t len)
 	return len > 0;
 }
 
-static int keep_line(struct reader *r, const char *line, size_t len)
+static int keep_line(struct bundle_reader *r, const char *line, size_t len)
 {
 	int e = buf_add(r->out, line, len);
 
@@ -222,7 +222,7 @@ static int keep_line(struct reader *r, const char *line, size_t len)
 }
 
 /* 0, -EINVAL, or what keep_line() says. Lines between certificates are comments. */
-static int pem_read_line(struct reader *r, const char *line, size_t len)
+static int pem_read_line(struct bundle_reader *r, const char *line, size_t len)
 {
 	if (!r->inside && is_line(line, len, BEGIN)) {
 		r->inside = true;
@@ -244,7 +244,7 @@ static int pem_read_line(struct reader *r, const char *line, size_t len)
 
 int bundle_parse(const char *text, size_t len, struct buf *ret, struct fail *fail)
 {
-	struct reader r = { .out = ret };
+	struct bundle_reader r = { .out = ret };
 	size_t number = 1;
 
 	for (const char *at = text, *end = text + len; at < end; number++) {

@@ -84,7 +84,7 @@ int api_sandbox_call(struct api *a, const struct api_sandbox *b, const char *met
 	return 0;
 }
 
-int talk_cell(struct talk *t, const json_t *code, struct fail *fail)
+int talk_cell(struct repl_talk *t, const json_t *code, struct fail *fail)
 {
 	(void)t;
 	(void)code;

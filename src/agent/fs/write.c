@@ -26,7 +26,7 @@
 /* What is taken from a pipe at once: the host's end of it holds several times as much. */
 #define PIPE_PIECE (UINT64_C(256) << 10)
 
-struct upload {
+struct fs_upload {
 	struct fs_parents parents;
 	int dir_fd;
 	int fd;
@@ -71,7 +71,7 @@ static int upload_check(int dir_fd, const char *name, struct stat *ret)
 	return S_ISREG(ret->st_mode) ? 1 : -EINVAL;
 }
 
-static int open_temp(struct upload *u)
+static int open_temp(struct fs_upload *u)
 {
 	int r = -EEXIST;
 
@@ -88,7 +88,7 @@ static int open_temp(struct upload *u)
 	return r;
 }
 
-static int upload_begin(struct upload *u, const char *path)
+static int upload_begin(struct fs_upload *u, const char *path)
 {
 	static char target[FS_PATH_SIZE], dir[FS_PATH_SIZE];
 	const char *base;
@@ -111,7 +111,7 @@ static int upload_begin(struct upload *u, const char *path)
 	return u->dir_fd < 0 ? -errno : open_temp(u);
 }
 
-static int upload_add(struct upload *u, const void *data, size_t len)
+static int upload_add(struct fs_upload *u, const void *data, size_t len)
 {
 	return io_write_all(u->fd, data, len);
 }
@@ -152,7 +152,7 @@ static int rename_new(int dir_fd, const char *from, const char *to)
 }
 
 /* 1: done. 0: there is nothing to replace. */
-static int upload_replace(struct upload *u)
+static int upload_replace(struct fs_upload *u)
 {
 	char name[sizeof(u->temp)];
 	struct stat old;
@@ -172,7 +172,7 @@ static int upload_replace(struct upload *u)
 }
 
 /* Afterwards it is there, with these attributes and no others of ours. */
-static int upload_commit(struct upload *u, const char *attrs, size_t attrs_len)
+static int upload_commit(struct fs_upload *u, const char *attrs, size_t attrs_len)
 {
 	int r = set_attrs(u->fd, attrs, attrs_len);
 
@@ -193,7 +193,7 @@ static int upload_commit(struct upload *u, const char *attrs, size_t attrs_len)
 }
 
 /* Leaves nothing of it, unless it was committed. */
-static void upload_done(struct upload *u)
+static void upload_done(struct fs_upload *u)
 {
 	if (u->temp[0])
 		(void)unlinkat(u->dir_fd, u->temp, 0);
@@ -204,7 +204,7 @@ static void upload_done(struct upload *u)
 }
 
 /* Exactly so many bytes. The pipe is the host's: it ends when the host gives up. */
-static int receive_pipe(struct upload *u, int pipe_fd, uint64_t left)
+static int receive_pipe(struct fs_upload *u, int pipe_fd, uint64_t left)
 {
 	static unsigned char piece[PIPE_PIECE];
 
@@ -226,7 +226,7 @@ static int receive_pipe(struct upload *u, int pipe_fd, uint64_t left)
 
 /* One frame, and what it brings: 1 when the file goes on, 0 at its end. Only PIPE has a
  * descriptor. */
-static int receive_some(struct fs *fs, struct upload *u)
+static int receive_some(struct fs *fs, struct fs_upload *u)
 {
 	static struct wire_frame f;
 	_cleanup_(fd_closep) int pipe_fd = -EBADF;
@@ -253,7 +253,7 @@ static int receive_some(struct fs *fs, struct upload *u)
 	return r < 0 ? r : 1;
 }
 
-static int upload_receive(struct fs *fs, struct upload *u)
+static int upload_receive(struct fs *fs, struct fs_upload *u)
 {
 	int r;
 
@@ -265,7 +265,7 @@ static int upload_receive(struct fs *fs, struct upload *u)
 
 int fs_write(struct fs *fs)
 {
-	_cleanup_(upload_done) struct upload u = UPLOAD_INIT;
+	_cleanup_(upload_done) struct fs_upload u = UPLOAD_INIT;
 	const char *path = fs->request->paths[0];
 	int r = upload_begin(&u, path);
 
@@ -277,7 +277,7 @@ int fs_write(struct fs *fs)
 }
 
 /* All of a file as long as it was when it was opened. */
-static int upload_append(struct fs *fs, struct upload *u, const char *path)
+static int upload_append(struct fs *fs, struct fs_upload *u, const char *path)
 {
 	static unsigned char data[WIRE_DATA_MAX];
 	struct stat st;
@@ -312,7 +312,7 @@ static int remove_source(const char *path, const char *result)
 
 int fs_join(struct fs *fs)
 {
-	_cleanup_(upload_done) struct upload u = UPLOAD_INIT;
+	_cleanup_(upload_done) struct fs_upload u = UPLOAD_INIT;
 	const struct fs_request *q = fs->request;
 	int r = upload_begin(&u, q->paths[0]);
 

@@ -123,13 +123,13 @@ static const struct doctor_check checks[] = {
 	{ "box", "A real box", doctor_check_box },
 };
 
-struct options {
+struct arguments {
 	bool fix;
 	bool json;
 	bool help;
 };
 
-static int read_options(int argc, char **argv, struct options *ret)
+static int read_options(int argc, char **argv, struct arguments *ret)
 {
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--fix"))
@@ -184,7 +184,7 @@ int cli_doctor(int argc, char **argv)
 	struct doctor_result results[ARRAY_SIZE(checks)] = { 0 };
 	struct doctor_report report = { checks, results, ARRAY_SIZE(checks), NULL };
 	struct doctor d = { .root = geteuid() == 0 };
-	struct options options = { 0 };
+	struct arguments options = { 0 };
 	int r = read_options(argc, argv, &options);
 
 	if (r != CLI_OK)

@@ -9,7 +9,7 @@
 
 #define RULES_MAX (POLICY_RULES_MAX + (size_t)(POLICY_USES_MAX + 1) * POLICY_SET_RULES_MAX)
 
-struct target {
+struct check_target {
 	char name[POLICY_NAME_SIZE]; /* "": an address */
 	struct net_address address;
 	uint16_t port;
@@ -21,14 +21,14 @@ struct rules {
 };
 
 /* "HOST:PORT", "ADDRESS:PORT" or "[ADDRESS]:PORT". */
-static int read_target(const char *text, struct target *ret)
+static int read_target(const char *text, struct check_target *ret)
 {
 	const char *colon = strrchr(text, ':');
 	size_t len = colon ? (size_t)(colon - text) : 0;
 	bool brackets = len > 2 && text[0] == '[' && text[len - 1] == ']';
 	uint64_t port;
 
-	*ret = (struct target){ 0 };
+	*ret = (struct check_target){ 0 };
 	if (!colon || parse_u64(colon + 1, &port) < 0 || port < 1 || port > UINT16_MAX)
 		return -EINVAL;
 	ret->port = (uint16_t)port;
@@ -112,7 +112,7 @@ static bool is_all(const struct egress_request *q)
 }
 
 static enum policy_reason decide(const struct egress_request *q, const struct rules *rules,
-				 const struct target *t)
+				 const struct check_target *t)
 {
 	const struct policy p = {
 		.rules = rules->list,
@@ -126,7 +126,7 @@ static enum policy_reason decide(const struct egress_request *q, const struct ru
 	return policy_address(&p, &t->address, t->port, false);
 }
 
-static int print_decision(const struct egress_request *q, const struct target *t,
+static int print_decision(const struct egress_request *q, const struct check_target *t,
 			  enum policy_reason reason)
 {
 	bool allowed = policy_reason_allows(reason);
@@ -155,7 +155,7 @@ int egress_check_target(struct egress_request *q)
 	struct rules rules = { list, 0 };
 	enum policy_reason reason;
 	struct fail fail = { 0 };
-	struct target t;
+	struct check_target t;
 	int r;
 
 	if (!list)

@@ -136,7 +136,7 @@ static int outputs_fetch(const struct run_request *q, struct box *b, struct run_
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-struct local {
+struct local_run {
 	const struct run_request *q;
 	struct run_net *net; /* NULL: it gets no network */
 };
@@ -148,26 +148,26 @@ static void run_net_freep(struct run_net **n)
 
 static int open_net(void *arg, const struct box *b, struct fail *fail)
 {
-	const struct local *l = arg;
+	const struct local_run *l = arg;
 
 	return run_net_open(l->net, &l->q->net, b, fail);
 }
 
 static int net_fd(void *arg)
 {
-	return run_net_fd(((const struct local *)arg)->net);
+	return run_net_fd(((const struct local_run *)arg)->net);
 }
 
 static void read_net(void *arg)
 {
-	const struct local *l = arg;
+	const struct local_run *l = arg;
 
 	run_net_read(l->net, l->q);
 }
 
 static void on_over(void *arg, struct box *b, struct run_result *r)
 {
-	const struct local *l = arg;
+	const struct local_run *l = arg;
 	struct fail fail = { 0 };
 
 	/* The run counts even when its files cannot be had; say so and go on. */
@@ -181,7 +181,7 @@ static void on_over(void *arg, struct box *b, struct run_result *r)
 int run_local(const struct run_request *q, struct run_result *r)
 {
 	_cleanup_(run_net_freep) struct run_net *net = NULL;
-	struct local l = { .q = q };
+	struct local_run l = { .q = q };
 	struct run_extras extras = { .arg = &l, .over = on_over };
 	struct template t;
 	struct fail fail = { 0 };

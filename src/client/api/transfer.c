@@ -18,7 +18,7 @@ static int files_path(const struct transfer *t, const char *path, char *ret, siz
 	return 0;
 }
 
-struct download {
+struct fetch {
 	CURL *curl;
 	int fd;
 	int err;
@@ -27,7 +27,7 @@ struct download {
 
 static size_t on_download(char *data, size_t size, size_t n, void *arg)
 {
-	struct download *d = arg;
+	struct fetch *d = arg;
 	size_t len = size * n;
 	long status = 0;
 
@@ -57,7 +57,7 @@ static int transfer_perform(CURL *curl, struct curl_slist *headers, struct buf *
 
 int transfer_get(struct transfer *t, const char *path, int to_fd, struct fail *fail)
 {
-	struct download d = { .fd = to_fd, .reason = BUF_INIT(REASON_MAX) };
+	struct fetch d = { .fd = to_fd, .reason = BUF_INIT(REASON_MAX) };
 	struct curl_slist *headers;
 	char url[16384];
 	int r = files_path(t, path, url, sizeof(url));

@@ -12,7 +12,7 @@
 #define EVENTS_PER_SECOND 500
 #define EVENTS_BURST 2000
 
-bool share_take(struct share *s, uint64_t per_second, uint64_t burst)
+bool share_take(struct egress_share *s, uint64_t per_second, uint64_t burst)
 {
 	uint64_t now = clock_boot_us(), seconds = (now - s->since_us) / SECOND_US;
 

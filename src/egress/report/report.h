@@ -11,7 +11,7 @@
  * not. */
 uint64_t report(struct egress *g, struct net *n, struct egress_event *e);
 /* Takes one of a share, if there is one left. */
-bool share_take(struct share *s, uint64_t per_second, uint64_t burst);
+bool share_take(struct egress_share *s, uint64_t per_second, uint64_t burst);
 
 /* --- say.c ---------------------------------------------------------------------------------- */
 

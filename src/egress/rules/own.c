@@ -12,7 +12,7 @@
 
 #define LOOK_AGAIN_US UINT64_C(10000000)
 
-struct own {
+struct own_addresses {
 	struct net_address *list;
 	size_t n;
 	uint64_t looked_us;
@@ -31,7 +31,7 @@ static bool reaches_ipv6(void)
 	return fd >= 0 && connect(fd, (const struct sockaddr *)&somewhere, sizeof(somewhere)) == 0;
 }
 
-static int own_look(struct own *o)
+static int own_look(struct own_addresses *o)
 {
 	struct net_address *list;
 	struct ifaddrs *all;
@@ -60,7 +60,7 @@ static int own_look(struct own *o)
 
 static int own_refresh(struct egress *g)
 {
-	struct own *o = g->own;
+	struct own_addresses *o = g->own;
 	int r = own_look(o);
 
 	/* When they cannot be told now, those that were known stay. */
@@ -71,7 +71,7 @@ static int own_refresh(struct egress *g)
 
 int own_open(struct egress *g)
 {
-	static struct own o;
+	static struct own_addresses o;
 
 	g->own = &o;
 	return own_refresh(g);
@@ -79,7 +79,7 @@ int own_open(struct egress *g)
 
 bool own_has(struct egress *g, const struct net_address *a)
 {
-	struct own *o = g->own;
+	struct own_addresses *o = g->own;
 
 	if (clock_boot_us() - o->looked_us >= LOOK_AGAIN_US)
 		(void)own_refresh(g);

@@ -21,21 +21,21 @@
 #define END_SLACK_MS                                                                               \
 	10000 /* a deadline on record may be so far from the same one as the warden has it */
 
-struct told {
+struct told_box {
 	char id[WARDEN_ID_SIZE];
 	bool ended; /* there is no box any more, for this reason */
 	uint32_t reason;
 	struct warden_box box;
 	int control_fd;
-	struct told *next;
+	struct told_box *next;
 };
 
 /* Only used by main's thread, before there are others. */
-static struct told *told;
+static struct told_box *told;
 
-static struct told *add_told(const char *id)
+static struct told_box *add_told(const char *id)
 {
-	struct told *t = calloc(1, sizeof(*t));
+	struct told_box *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
@@ -46,17 +46,17 @@ static struct told *add_told(const char *id)
 	return t;
 }
 
-static struct told *find_told(const char *id)
+static struct told_box *find_told(const char *id)
 {
-	for (struct told *t = told; t; t = t->next)
+	for (struct told_box *t = told; t; t = t->next)
 		if (strcmp(t->id, id) == 0)
 			return t;
 	return NULL;
 }
 
-static void drop_told(struct told *gone)
+static void drop_told(struct told_box *gone)
 {
-	for (struct told **p = &told; *p; p = &(*p)->next) {
+	for (struct told_box **p = &told; *p; p = &(*p)->next) {
 		if (*p != gone)
 			continue;
 		*p = gone->next;
@@ -70,7 +70,7 @@ static void drop_told(struct told *gone)
 
 static void on_box(void *arg, const struct warden_box *box, int control_fd)
 {
-	struct told *t = add_told(box->id);
+	struct told_box *t = add_told(box->id);
 
 	(void)arg;
 	if (!t) {
@@ -85,7 +85,7 @@ static void on_ended(void *arg, const struct warden_ended *ended)
 {
 	struct server *s = arg;
 	struct sandbox *b = sandbox_get(s, ended->id);
-	struct told *t;
+	struct told_box *t;
 
 	if (b) {
 		if (!sandbox_is_boxless(b) && sandbox_end(b, ended->reason, NULL))
@@ -174,7 +174,7 @@ static void note_lost(struct server *s, const struct store_sandbox *info)
 }
 
 /* What the store remembers as living but nobody has any more. */
-static int end_row(struct server *s, struct store_sandbox *info, const struct told *t)
+static int end_row(struct server *s, struct store_sandbox *info, const struct told_box *t)
 {
 	int r;
 
@@ -198,7 +198,7 @@ static void believe(struct store_sandbox *info, const struct warden_box *box)
 		info->end_ms = end_ms;
 }
 
-static int add_row(struct server *s, struct store_sandbox *info, struct told *t)
+static int add_row(struct server *s, struct store_sandbox *info, struct told_box *t)
 {
 	_cleanup_(sandbox_putp) struct sandbox *b = NULL;
 	struct warden_limits limits;
@@ -233,7 +233,7 @@ static int add_boxless_row(struct server *s, struct store_sandbox *info)
 static int take_up_row(struct store_sandbox *info, void *arg)
 {
 	struct server *s = arg;
-	struct told *t = find_told(info->id);
+	struct told_box *t = find_told(info->id);
 	bool has_box = t && !t->ended;
 	struct sandbox_config c;
 	int r;
@@ -264,7 +264,7 @@ void boxes_kill_unknown(struct server *s)
 	while (told) {
 		struct warden_frame f = { 0 };
 		struct warden_reply reply;
-		struct told *t = told;
+		struct told_box *t = told;
 
 		memcpy(f.as_KILL.id, t->id, sizeof(f.as_KILL.id));
 		if (!t->ended &&

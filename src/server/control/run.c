@@ -179,7 +179,7 @@ static int run_live(struct request *r, struct server_run **o)
 #define SMALL (UINT64_C(1) << 20) /* a result that is not worth counting once it is text */
 
 /* The text of a large result, which counts until the client has it. */
-struct piece {
+struct output_piece {
 	char *text;
 	size_t len, at;
 	struct server_run_claim claim;
@@ -187,7 +187,7 @@ struct piece {
 
 static ssize_t piece_read(void *arg, char *data, size_t max)
 {
-	struct piece *p = arg;
+	struct output_piece *p = arg;
 	size_t n = MIN(max, p->len - p->at);
 
 	memcpy(data, p->text + p->at, n);
@@ -197,7 +197,7 @@ static ssize_t piece_read(void *arg, char *data, size_t max)
 
 static void piece_close(void *arg)
 {
-	struct piece *p = arg;
+	struct output_piece *p = arg;
 
 	server_run_release(&p->claim);
 	free(p->text);
@@ -208,7 +208,7 @@ static int reply_piece(struct request *r, struct server_run *o)
 {
 	static const struct stream stream = { .read = piece_read, .close = piece_close };
 	json_t *result = server_run_json(o);
-	struct piece *p = result ? calloc(1, sizeof(*p)) : NULL;
+	struct output_piece *p = result ? calloc(1, sizeof(*p)) : NULL;
 
 	if (p)
 		p->text = json_dumps(result, JSON_COMPACT);

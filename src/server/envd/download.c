@@ -163,7 +163,7 @@ static ssize_t download_read(void *arg, char *data, size_t max)
 static const struct stream download_stream = { .read = download_read, .close = download_close };
 
 /* What is asked for: whose file, which, and which part of it. */
-struct wanted {
+struct download_wanted {
 	char user[RPC_USER_SIZE];
 	const char *path;
 	uint64_t offset, length;
@@ -189,7 +189,7 @@ static int go_with_pipe(struct talk *t)
 }
 
 /* Opens the file: 0 with its ENTRY and a pipe; 1 when it replied. */
-static int download_open(struct talk *t, struct wanted *w, int *ret_pipe)
+static int download_open(struct talk *t, struct download_wanted *w, int *ret_pipe)
 {
 	_cleanup_(fd_closep) int pipe_fd = -EBADF;
 	const struct wire_fs request = { .op = WIRE_FS_READ,
@@ -228,7 +228,8 @@ static bool not_modified(struct request *r, const char *etag, int64_t mtime_s)
 	return envd_date_parse(request_header(r, "If-Modified-Since"), &since) && mtime_s <= since;
 }
 
-static void download_add_headers(struct request *r, const struct wanted *w, const char *etag)
+static void download_add_headers(struct request *r, const struct download_wanted *w,
+				 const char *etag)
 {
 	char disposition[ENVD_DISPOSITION_SIZE], date[HEAD_DATE_SIZE], range[80];
 
@@ -252,7 +253,8 @@ static void download_add_headers(struct request *r, const struct wanted *w, cons
 	reply_header(r, "Content-Range", range);
 }
 
-static int reply_file(struct request *r, struct talk **t, int *pipe_fd, const struct wanted *w)
+static int reply_file(struct request *r, struct talk **t, int *pipe_fd,
+		      const struct download_wanted *w)
 {
 	uint64_t rest = w->is.size - MIN(w->offset, w->is.size);
 	uint64_t length = MIN(w->length, rest);
@@ -290,7 +292,7 @@ static int reply_file(struct request *r, struct talk **t, int *pipe_fd, const st
 }
 
 /* A part is only known once the size is: asks for it first. 0, or 1 when it replied. */
-static int find_part(struct request *r, struct wanted *w, const char *range)
+static int find_part(struct request *r, struct download_wanted *w, const char *range)
 {
 	_cleanup_(talk_freep) struct talk *t = talk_new(r);
 	_cleanup_(fd_closep) int pipe_fd = -EBADF;
@@ -316,7 +318,7 @@ static int find_part(struct request *r, struct wanted *w, const char *range)
 	return n < 0 ? n : 1;
 }
 
-static int read_wanted(struct request *r, struct wanted *w)
+static int read_wanted(struct request *r, struct download_wanted *w)
 {
 	const char *user = request_query(r, "username");
 	struct rpc_error e;
@@ -338,7 +340,7 @@ static int read_wanted(struct request *r, struct wanted *w)
 	return 0;
 }
 
-static int download_send(struct request *r, struct wanted *w)
+static int download_send(struct request *r, struct download_wanted *w)
 {
 	const char *range = request_header(r, "Range");
 	_cleanup_(talk_freep) struct talk *t = NULL;
@@ -359,7 +361,7 @@ static int download_send(struct request *r, struct wanted *w)
 
 int envd_files_read(struct request *r)
 {
-	struct wanted w = { .length = UINT64_MAX };
+	struct download_wanted w = { .length = UINT64_MAX };
 	int n = read_wanted(r, &w);
 
 	if (n < 0 || r->replied)
