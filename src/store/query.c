@@ -335,8 +335,10 @@ struct query query_open_row(struct store *s, const char *sql, const struct row_t
 {
 	char *texts[COLUMNS_MAX] = { 0 };
 	int r = row_texts(sql, type, row, texts);
-	struct query q = r < 0 ? (struct query){ .err = r } : query_open(s, sql, type);
+	struct query q = { .err = r };
 
+	if (r == 0)
+		q = query_open(s, sql, type);
 	memcpy(q.texts, texts, sizeof(texts));
 	if (q.stmt)
 		put_row(&q, row);

@@ -130,11 +130,6 @@ static void box_host_closep(struct box_host *h)
 	box_host_close(h);
 }
 
-static void box_exec_closep(struct box_exec *e)
-{
-	box_exec_close(e);
-}
-
 /* What the whole box may use: the larger of its two steps. */
 static struct box_limits job_limits(const struct run_request *q)
 {
@@ -162,7 +157,7 @@ struct job {
 	const struct run_extras *extras;
 	struct run_result *r;
 	/* Of the step that runs: */
-	struct box_exec *exec;
+	struct box_exec exec;
 	uint32_t cpu_milli;
 	uint32_t weight_milli;
 	bool nice; /* we have lowered our priority */
@@ -182,7 +177,7 @@ static void job_weigh(struct job *j, uint32_t tasks)
 	/* Only for a change that matters: it is a write to the kernel at most every tick. */
 	if (!control_on("weight") || (milli < j->weight_milli * 2 && milli * 2 > j->weight_milli))
 		return;
-	if (cgroup_exec_weigh(&j->b->cgroup, &j->exec->cgroup, milli) == 0)
+	if (cgroup_exec_weigh(&j->b->cgroup, &j->exec.cgroup, milli) == 0)
 		j->weight_milli = milli;
 }
 
@@ -199,7 +194,7 @@ static void job_look(struct run_guard *g)
 		g->seen.disk_free = disk.free_bytes;
 		g->seen.files_free = disk.free_files;
 	}
-	if (!host || !host->features || cgroup_exec_sample(&j->b->cgroup, &j->exec->cgroup, &u) < 0)
+	if (!host || !host->features || cgroup_exec_sample(&j->b->cgroup, &j->exec.cgroup, &u) < 0)
 		return;
 	g->usage->cpu_user_us = u.cpu_user_us;
 	g->usage->cpu_system_us = u.cpu_system_us;
@@ -290,7 +285,7 @@ static int job_guard(struct job *j, const struct run_step *step, struct run_usag
 		.words = &run_words_options,
 		.program = step->argv[0],
 		.tick_us = TICK_US,
-		.sock = j->exec->sock,
+		.sock = j->exec.sock,
 		.input_fd = j->q->stdin_fd,
 		.with_input = j->q->stdin_fd >= 0 && step == &j->q->run,
 		.frame = &frame,
@@ -302,7 +297,7 @@ static int job_guard(struct job *j, const struct run_step *step, struct run_usag
 	j->weight_milli = 1000;
 	/* Opens the counters' files while the command is being started: at its end we are waited
 	 * for. */
-	(void)!cgroup_exec_sample(&j->b->cgroup, &j->exec->cgroup, &(struct cgroup_usage){ 0 });
+	(void)!cgroup_exec_sample(&j->b->cgroup, &j->exec.cgroup, &(struct cgroup_usage){ 0 });
 	return run_guard(&g);
 }
 
@@ -335,12 +330,11 @@ static int job_give_extras(struct job *j, struct fail *fail)
 	return e;
 }
 
-static int job_run_step(struct job *j, const struct run_step *step, struct run_usage *usage,
-			struct fail *fail)
+static int job_exec_step(struct job *j, const struct run_step *step, struct run_usage *usage,
+			 struct fail *fail)
 {
 	const struct run_request *q = j->q;
 	struct box *b = j->b;
-	_cleanup_(box_exec_closep) struct box_exec e = BOX_EXEC_INIT;
 	const struct box_command command = {
 		.argv = (const char *const *)step->argv,
 		.env = (const char *const *)q->env,
@@ -352,7 +346,7 @@ static int job_run_step(struct job *j, const struct run_step *step, struct run_u
 		.with_stdin = q->stdin_fd >= 0 && step == &q->run,
 		.last = step == &q->run && !q->out_dir,
 	};
-	int e_result = box_exec(b, &command, &e, fail);
+	int e = box_exec(b, &command, &j->exec, fail);
 
 	/* The first command was sent ahead; what counts is whether the box came up as it should. */
 	if (b->setup_fd >= 0) {
@@ -361,19 +355,28 @@ static int job_run_step(struct job *j, const struct run_step *step, struct run_u
 		if (ready < 0)
 			return ready;
 	}
-	if (e_result < 0)
-		return e_result;
-	e_result = cgroup_exec_mark(&b->cgroup, &e.cgroup);
-	if (e_result < 0)
-		return fail_set(fail, -e_result, "cgroups", "cannot read the box's CPU time: %s",
-				strerror(-e_result));
-	(void)fcntl(e.sock, F_SETFL, O_NONBLOCK);
-	j->exec = &e;
-	e_result = job_guard(j, step, usage);
-	if (e_result < 0)
-		return fail_set(fail, -e_result, "watch", "cannot watch the command: %s",
-				strerror(-e_result));
+	if (e < 0)
+		return e;
+	e = cgroup_exec_mark(&b->cgroup, &j->exec.cgroup);
+	if (e < 0)
+		return fail_set(fail, -e, "cgroups", "cannot read the box's CPU time: %s",
+				strerror(-e));
+	(void)fcntl(j->exec.sock, F_SETFL, O_NONBLOCK);
+	e = job_guard(j, step, usage);
+	if (e < 0)
+		return fail_set(fail, -e, "watch", "cannot watch the command: %s", strerror(-e));
 	return 0;
+}
+
+static int job_run_step(struct job *j, const struct run_step *step, struct run_usage *usage,
+			struct fail *fail)
+{
+	int e;
+
+	j->exec = (struct box_exec)BOX_EXEC_INIT;
+	e = job_exec_step(j, step, usage, fail);
+	box_exec_close(&j->exec);
+	return e;
 }
 
 static int job_run_steps(struct job *j, struct fail *fail)

@@ -37,14 +37,14 @@ static struct sample *ring_next(struct sandbox *b)
 
 	if (!m || (m->n == m->size && m->size < SAMPLES_MAX)) {
 		size_t size = m ? MIN(m->size * 2, (size_t)SAMPLES_MAX) : SAMPLES_FIRST;
+		struct metrics *grown = realloc(m, sizeof(*m) + size * sizeof(m->ring[0]));
 
-		m = realloc(m, sizeof(*m) + size * sizeof(m->ring[0]));
-		if (!m)
+		if (!grown)
 			return NULL;
-		if (!b->metrics)
-			*m = (struct metrics){ 0 };
-		m->size = size;
-		b->metrics = m;
+		if (!m)
+			*grown = (struct metrics){ 0 };
+		grown->size = size;
+		b->metrics = m = grown;
 	}
 	if (m->n < m->size)
 		return &m->ring[m->n++];
