@@ -9,6 +9,7 @@
 #include "server/port/head.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 #include <strings.h>
 #include <sys/uio.h>
@@ -365,6 +366,7 @@ static struct MHD_Response *answer_make(struct port_visit *v)
 {
 	const struct port_answer *a = &v->answer;
 
+	assert(v->link); /* there is an answer on it */
 	v->left = a->length;
 	if (a->body == PORT_BODY_NONE)
 		return answer_make_empty(v);
@@ -400,6 +402,7 @@ static int visit_read_answer(struct port_visit *v)
 {
 	bool to_head = strcmp(v->r->method, "HEAD") == 0;
 
+	assert(v->link); /* the request was sent on it */
 	for (int i = 0; i < INTERIM_MAX; i++) {
 		ssize_t n = port_link_recv_head(v->r, v->link);
 		int r;
@@ -423,7 +426,7 @@ static int visit_read_answer_or_repeat(struct port_visit *v)
 {
 	int r = visit_read_answer(v);
 
-	if (r != -ENODATA || !v->link->used)
+	if (r != -ENODATA || !v->link || !v->link->used)
 		return r;
 	r = visit_send_anew(v);
 	return r < 0 ? r : visit_read_answer(v);
