@@ -6,6 +6,7 @@
 #include "base/fail.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <gnutls/crypto.h>
@@ -97,7 +98,10 @@ static int set_key(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key)
 static int new_certificate(gnutls_x509_crt_t *ret, gnutls_x509_privkey_t key, const char *name)
 {
 	time_t now = time(NULL);
-	int r = gnutls_x509_crt_init(ret);
+	int r;
+
+	assert(name);
+	r = gnutls_x509_crt_init(ret);
 
 	if (r == 0)
 		r = gnutls_x509_crt_set_version(*ret, 3);

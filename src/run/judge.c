@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/judge.h"
 
+#include <assert.h>
 #include <signal.h>
 
 #define DISK_FULL 4096 /* less than this is of no use to anybody */
@@ -168,6 +169,7 @@ void run_limit_text(enum run_limit limit, const struct run_limits *l, const stru
 	};
 	char value[VALUE_SIZE];
 
+	assert(limits[limit].text);
 	if (!w->name[limit])
 		w = &run_words_sandbox;
 	limits[limit].text(limits[limit].value, value);

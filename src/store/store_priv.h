@@ -79,7 +79,7 @@ struct column {
 #define COLUMN(of_kind, member)                                                                    \
 	{                                                                                          \
 		.name = #member, .kind = COLUMN_##of_kind, .offset = offsetof(ROW, member),        \
-		.size = sizeof(((ROW *)0)->member)                                                 \
+		.size = sizeof(((ROW *)0)->member) /* NOLINT(bugprone-sizeof-expression) */        \
 	}
 
 struct row_type {

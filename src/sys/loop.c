@@ -12,7 +12,7 @@
 
 int loop_open(struct loop *l, size_t timers)
 {
-	l->heap = calloc(timers + 1, sizeof(*l->heap));
+	l->heap = calloc(timers + 1, sizeof(*l->heap)); /* NOLINT(bugprone-sizeof-expression) */
 	if (!l->heap)
 		return -ENOMEM;
 	l->heap_size = timers + 1;
@@ -93,6 +93,7 @@ static void heap_sift(struct loop *l, size_t place)
 
 static void heap_grow(struct loop *l)
 {
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	struct timer **more = reallocarray(l->heap, l->heap_size, 2 * sizeof(*more));
 
 	if (!more)

@@ -110,7 +110,7 @@ uint32_t bpf_verdict(const struct sock_filter *code, size_t len, uint32_t arch, 
 		     uint64_t a1, uint64_t a2)
 {
 	struct seccomp_data data = { .nr = nr, .arch = arch, .args = { a0, a1, a2 } };
-	struct bpf_run result;
+	struct bpf_run result = { 0 };
 
 	assert_int_equal(bpf_eval(code, len, &data, NULL, &result), 0);
 	return result.verdict;

@@ -154,7 +154,7 @@ static int process_select(struct request *r, const json_t *message, uint32_t *re
 /* Waits for the answer to a question about one command. */
 static int tell_finish(struct talk *t, uint32_t pid, struct rpc_error *e)
 {
-	struct wire_failed failed;
+	struct wire_failed failed = { 0 };
 	int r = talk_await_done(t, &failed);
 
 	return r > 0 ? envd_process_failed(&failed, pid, e) : r;
@@ -592,7 +592,7 @@ int envd_input_data(struct request *r, const char *data, size_t len)
 
 static int input_finish(struct input *in)
 {
-	struct wire_failed failed;
+	struct wire_failed failed = { 0 };
 	int n;
 
 	if (in->body.len)

@@ -221,8 +221,9 @@ static void context_take_out(struct interp_table *t, const struct entry *x)
 {
 	size_t i = 0;
 
-	while (t->entries[i] != x)
+	while (i < t->n && t->entries[i] != x)
 		i++;
+	assert(i < t->n);
 	entry_free(t->entries[i]);
 	for (t->n--; i < t->n; i++)
 		t->entries[i] = t->entries[i + 1];

@@ -343,7 +343,7 @@ static uint64_t count_more(uint64_t *last, uint64_t now)
 enum run_limit sandbox_judge(struct sandbox *b, const struct wire_exit *end, struct run_limits *l)
 {
 	struct run_seen seen = RUN_SEEN_NOTHING;
-	struct warden_usage u;
+	struct warden_usage u = { 0 };
 
 	seen.end = end;
 	seen.shared = true;
