@@ -327,7 +327,7 @@ int cli_repl(int argc, char **argv)
 	r.terminal = !r.q.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	r.colour = !r.q.json && isatty(STDERR_FILENO) && !getenv("NO_COLOR");
 	r.q.signal_fd = cli_hold_signals(); /* Ctrl-C is for the cell */
-	assert(r.place); /* the arguments say which */
+	assert(r.place);                    /* the arguments say which */
 	e = r.place->open(&r, &fail);
 	if (e < 0)
 		return r.ended_by ? 128 + r.ended_by : cli_error(CLI_FAILURE, "%s", fail.msg);

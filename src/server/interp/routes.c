@@ -190,7 +190,7 @@ static int context_create(struct request *r, json_t **ret, struct rpc_error *e)
 
 int interp_contexts_create(struct request *r)
 {
-	struct rpc_error e;
+	struct rpc_error e = { 0 };
 	json_t *made;
 	int n = context_create(r, &made, &e);
 
@@ -201,7 +201,7 @@ int interp_contexts_create(struct request *r)
 static int end_context(struct request *r, bool forever)
 {
 	const char *name = r->params[0];
-	struct rpc_error e;
+	struct rpc_error e = { 0 };
 	int n = interp_sync(r);
 
 	if (n < 0)
